@@ -9,8 +9,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Acquire takes the lease by one conditional PutItem or, if claim.Over is not nil, by one
-// conditional UpdateItem. If the condition fails, DynamoDB's reply has the existing record, so
+// Acquire takes the lease with one conditional PutItem or, to take over the record claim.Over, with
+// one conditional UpdateItem. If the condition fails, DynamoDB's reply has the existing record, so
 // Acquire needs no second request to return that record. With Options.Encryption, one more
 // UpdateItem encrypts the steps of a record that was taken over, unless they are already encrypted
 // under the current key.
@@ -69,10 +69,11 @@ func (s *Store) locked(claim lambdaidem.Claim) *item {
 // withoutKey returns the result of Acquire when the encryption key can't be fetched. Acquire does
 // not take the lease then, because the attempt could not encrypt its answer. These are the results:
 //
-//   - If claim.Over is nil and the table already has the record: that record, so that the guard
-//     can replay its answer.
-//   - If claim.Over is nil and the existing item is no record: the error of reading the item.
-//   - Otherwise: err, the error of fetching the key.
+//   - claim.Over is nil, so the claim takes over no record, but the table already has the record:
+//     that record, so that the guard can replay its answer.
+//   - claim.Over is nil, and the existing item is not a valid record: the error from reading the
+//     item.
+//   - Otherwise: err, the error from fetching the key.
 func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
 	if claim.Over == nil {
 		switch current, unread := s.Get(ctx, claim.ID, claim.Now); {
@@ -85,19 +86,19 @@ func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err erro
 	return lambdaidem.Record{}, err
 }
 
-// lock takes the lease by a conditional PutItem, and returns nil and no error. If the condition
-// fails, lock returns the existing item and wire.ErrRefused. The item is nil if the table no longer
-// has one. Any other error is a StoreError.
+// lock takes the lease with a conditional PutItem. If it succeeds, both results are nil. If the
+// condition fails, lock returns wire.ErrRefused and the existing item, or a nil item if the table
+// no longer has one. Any other error is a StoreError.
 func (s *Store) lock(ctx context.Context, itm *item, now time.Time) (*item, error) {
 	r := s.locking(itm, given{now: now})
 	fate, err := s.wire.Do(ctx, &r.Request)
 	return r.refused(opAcquire, fate, err)
 }
 
-// takeOver takes over a record by a conditional UpdateItem, which keeps the record's steps. oldRec
-// is the record as the attempt read it, and itm is the item with the new values. takeOver returns
-// the item as it was before, and copies its steps into itm. If the condition fails, takeOver returns
-// wire.ErrRefused and the existing item, or nil if there is none.
+// takeOver takes over a record with a conditional UpdateItem, which keeps the record's steps.
+// oldRec is the record as the attempt read it, and itm is the item with the new values. takeOver
+// returns the item as it was before, and copies its steps into itm. If the condition fails,
+// takeOver returns wire.ErrRefused and the existing item, or nil if there is none.
 func (s *Store) takeOver(ctx context.Context, itm *item, now time.Time, oldRec *lambdaidem.Record) (*item, error) {
 	oldItm, err := s.update(ctx, &s.writes.takeover, itm, given{now: now, oldRec: oldRec})
 	if err == nil {

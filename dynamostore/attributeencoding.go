@@ -76,9 +76,10 @@ func (t *text) take(r *lowlevel.Reader) string {
 	return wants(ok && kind == "S", "a string")
 }
 
-// sortKey is the attribute with the sort key of an item, which must equal the partition key.
-// Encoding an item writes the partition key, *id, as its sort key. Decoding an item stores its sort
-// key in *value. The function item.strange then compares the sort key with the partition key.
+// sortKey is the sort key of an item, for a table that has one. It must equal the partition key,
+// because the package needs only one key. Encoding an item writes the partition key, *id, as its
+// sort key. Decoding an item stores its sort key in *value. The function item.strange then compares
+// the sort key with the partition key.
 type sortKey struct{ value, id *string }
 
 func (k sortKey) present() bool                  { return *k.id != "" }
@@ -112,7 +113,7 @@ func (i *integer) present() bool { return i.isSet }
 
 // size returns the size that DynamoDB counts for the number: one byte for each pair of significant
 // digits, one byte more, and another one for a minus sign. sizeOfNumber returns the same size for
-// the number as a text. size is faster, because it does not format the number.
+// a number in decimal text. size is faster, because it does not format the number.
 func (i *integer) size() int {
 	rest, digits, sign := i.n, 0, 0
 	if rest < 0 {

@@ -70,7 +70,7 @@ const (
 // itemAttributes lists the attributes of a record. All code that encodes, decodes, renames or
 // updates attributes uses this list. The field setBy says which kinds of UpdateItem set or remove
 // the attribute. (The PutItem that creates a record writes all attributes.) A takeover does not
-// change the steps and the operators' changes, because they belong to the record, not to an
+// change the attributes "steps" and "operations", because they belong to the record, not to an
 // attempt.
 var itemAttributes = [...]attribute{
 	{attrID, "#id", kindString, 0, func(itm *item) field { return (*text)(&itm.ID) },

@@ -24,9 +24,10 @@ const (
 // parameter fate says whether this request, or an earlier request of the transaction, may have been
 // applied.
 //
-// If the condition on the record failed, judge returns NotApplied with the record and the error
-// from t.refused. That error is nil if an earlier request of the transaction has completed the
-// record. In all other cases, judge returns fate and an error.
+// If the condition on the record failed, judge returns the record and the error from t.refused, and
+// NotApplied: this request wrote nothing. If the error is nil, an earlier request of the same
+// transaction had already completed the record. In all other cases, judge returns fate and an
+// error.
 func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.Record, wire.Fate, error) {
 	if errors.Is(err, wire.ErrRefused) {
 		// The condition on the record failed. The current record shows whether an earlier request
@@ -72,7 +73,7 @@ func (p *prepared) refusedTable(err error) bool {
 
 // writeError returns the WriteError of a transaction that DynamoDB refused as a whole. The
 // parameter err is DynamoDB's error, which does not say which write is wrong. If there are several
-// writes, the text of the WriteError therefore lists all of them, with their tables.
+// writes, the message of the WriteError therefore lists all of them, with their tables.
 func (p *prepared) writeError(err error) *WriteError {
 	if len(p.writes) == 1 {
 		return &WriteError{Write: p.writes[0].name, Err: fmt.Errorf("to table %s: %w", aws.ToString(p.writes[0].table), err)}
@@ -123,9 +124,9 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 
 // writeFailed returns the error of a transaction that was cancelled because of the handler's
 // writes. The parameter reasons has one reason for each write. If a write failed for good, for
-// example by its condition, the error is a Rejected. If writes failed only by a conflict or
-// throttling, so that a retry may succeed, the error is a StoreError. If several writes failed
-// alike, the one that was enlisted first decides.
+// example because of its condition, the error is a Rejected. If writes failed only because of a
+// conflict or throttling, so that a retry may succeed, the error is a StoreError. If several writes
+// failed for good, or several only temporarily, the error is about the one enlisted first.
 func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReason, cause error) error {
 	var busy *lambdaidem.StoreError
 	for i := range reasons {

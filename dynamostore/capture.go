@@ -45,7 +45,7 @@ func (c *Captured) Writes() ([]CapturedWrite, error) {
 	if c.tx.err != nil {
 		return writes, c.tx.err
 	}
-	if err := c.tx.problem(); err != nil {
+	if err := c.tx.validate(); err != nil {
 		return writes, err
 	}
 	for _, w := range c.tx.writes {

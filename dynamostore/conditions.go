@@ -66,9 +66,9 @@ const (
 	// a newer one, it would remove the latest steps, so DynamoDB must refuse the older save.
 	stepsGrow = "(attribute_not_exists(#steps) OR size(#steps) < :step_count)"
 
-	// stepsAreAsMany is the condition of the write that replaces the steps of a record by the same
-	// steps, encrypted under another key. The condition fails if another step was saved after these
-	// steps were read, because the write would remove that step.
+	// stepsAreAsMany is the condition of the write that replaces the steps of a record with the
+	// same steps, encrypted under another key. The condition fails if another step was saved after
+	// these steps were read, because the write would remove that step.
 	stepsAreAsMany = "size(#steps) = :step_count"
 
 	// neverTrue never holds. CheckTable and HealthCheck use it to test for write permission

@@ -11,20 +11,20 @@ import (
 	"unicode/utf8"
 )
 
-// Encryption encrypts, on the client side, the parts of a record that come from handlers: stored
+// Encryption encrypts, on the client side, the texts in a record that come from handlers: stored
 // answers, the messages of failures, and the results of steps. It also encrypts the answers that
 // operators store when they settle records. The rest of a record stays readable: its scope, its
-// fingerprint, the names of steps, the reasons that operators give, and a failure that says that
-// there is no answer (lambdaidem.NoAnswer). The zero Encryption encrypts nothing.
+// fingerprint, the names of steps, the reasons that operators give, and the failure of a record
+// without an answer (lambdaidem.NoAnswer). The zero Encryption encrypts nothing.
 //
-// The cipher is AES-256-GCM (NIST SP 800-38D). HKDF-SHA256 (RFC 5869) derives a key for each text
-// from the store's key and a salt, so that one store key can encrypt any number of texts.
+// The cipher is AES-256-GCM (NIST SP 800-38D). HKDF-SHA256 (RFC 5869) derives a separate key for
+// each text, from the store's key and a salt. So one store key can encrypt any number of texts.
 //
 // The associated data of a text are the record's id, the attempt's token, and the kind of text. A
 // text that was copied to another record or attempt is therefore refused as damaged. Results of
 // steps are bound only to the record and the name of the step, because later attempts must read
-// them. Someone who can write to the table can replace a step's result by an older one of the same
-// record and step.
+// them. Someone who can write to the table can replace a step's result with an older result of the
+// same record and step.
 //
 // Answers are compressed before they are encrypted, and their lengths are visible. If people who
 // can read the table can also choose a piece of an answer, the length may reveal the rest. In that
@@ -35,8 +35,8 @@ import (
 // encrypted records. A store without that option responds to a replay of an encrypted answer with
 // lambdaidem.ErrAnswerUnavailable.
 //
-// Encryption makes an answer about 160 bytes larger, and any other text about 65 bytes plus the length
-// of the key's id. See docs/encryption.md.
+// Encryption makes an answer about 160 bytes larger, and any other text about 65 bytes plus the
+// length of the key's id. See docs/encryption.md.
 type Encryption struct {
 	// Current returns the key to encrypt with. The store calls Current before a handler runs. If
 	// Current fails, the handler does not run, and the client receives 503
@@ -99,10 +99,10 @@ type Key struct {
 	Secret []byte `json:"-"` // 32 random bytes
 }
 
-// String returns the word "key" and the quoted id. The text does not contain the secret.
+// String returns the word "key" and the quoted id. It does not return the secret.
 func (k Key) String() string { return "key " + strconv.Quote(k.ID) }
 
-// Format writes the text of String for every verb, so that even %x or %#v does not print the
+// Format writes what String returns, for every verb, so that even %x or %#v does not print the
 // secret.
 func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
 

@@ -35,8 +35,9 @@ type Tx struct {
 //
 // The writes are made if the answer's outcome is OutcomeSucceeded. They are dropped if the outcome
 // is OutcomeFailed (but see [Tx.AlsoWhenFailed]), OutcomeReleased or OutcomeUncertain. A success is
-// never sent without its writes: if Options.Outcome drops the writes of an answer with a status of
-// 200 to 399, the client receives 500 [lambdaidem.ErrWriteInvalid] instead.
+// never sent without its writes: if lambdaidem.Options.Outcome returns such an outcome for a
+// response with a status of 200 to 399, the client receives 500 [lambdaidem.ErrWriteInvalid]
+// instead.
 //
 // If a request runs unguarded, that is, without a record, the guard commits the handler's writes
 // before it sends the answer. A net/http handler must then enlist before it writes its response.
@@ -88,8 +89,8 @@ func (t *Tx) AlsoWhenFailed() {
 }
 
 // Drop discards all writes enlisted so far. A handler calls Drop if it has enlisted writes and then
-// finds that it should succeed without them. Don't use Options.Outcome for this: if Outcome drops
-// the writes of a successful answer, the client receives an error instead of the answer; see
+// finds that it should succeed without them. Don't use lambdaidem.Options.Outcome for this: if that
+// function drops the writes of a successful answer, the client receives an error instead; see
 // [Enlist].
 func (t *Tx) Drop() {
 	t.mu.Lock()
@@ -182,7 +183,7 @@ func (t *Tx) mustBeOpen() {
 }
 
 // refuse forbids enlisting until refuse(nil) is called: every call that enlists or changes a write
-// panics with a text that includes err. The guard calls refuse with an error when a step or a
+// panics with a message that includes err. The guard calls refuse with an error when a step or a
 // guarded call inside the handler begins. It calls refuse(nil) when the step or call ends.
 func (t *Tx) refuse(err error) {
 	t.mu.Lock()
@@ -197,8 +198,9 @@ func (t *Tx) count() int {
 	return len(t.writes)
 }
 
-// seal ends enlisting: enlisting a write panics from now on. It reports whether there
-// are writes to make, given the outcome o of the handler's answer.
+// seal ends enlisting: enlisting a write panics from now on. It reports whether there are writes to
+// make. The writes are dropped unless o, the outcome of the handler's answer, is OutcomeSucceeded,
+// or OutcomeFailed after AlsoWhenFailed.
 func (t *Tx) seal(o lambdaidem.Outcome) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

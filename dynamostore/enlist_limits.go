@@ -11,11 +11,10 @@ const (
 	maxTxSize  = 4 << 20 // the maximum total size in bytes
 )
 
-// problem returns a WriteError if DynamoDB would refuse the writes whatever the tables contain: a
+// validate returns a WriteError if DynamoDB would refuse the writes whatever the tables contain: a
 // write is incomplete, two writes are to the same item, or a limit is exceeded. Otherwise it
-// returns nil. The method invalid calls problem, and also makes the checks that need a store. The
-// caller must hold t.mu.
-func (t *Tx) problem() error {
+// returns nil. The checks that need a store are in validateFor. The caller must hold t.mu.
+func (t *Tx) validate() error {
 	if n := len(t.writes); n > maxActions-1 {
 		return &WriteError{Err: fmt.Errorf("there are %d; a transaction takes %d, and one of them is the record's", n, maxActions)}
 	}
@@ -40,15 +39,15 @@ func (t *Tx) problem() error {
 	return nil
 }
 
-// invalid returns a WriteError if Tx could not enlist one of the writes, or if the writes can't be
-// made in one transaction with a record of the store s. Otherwise it returns nil.
-func (t *Tx) invalid(s *Store) error {
+// validateFor returns a WriteError if Tx could not enlist one of the writes, or if the writes can't
+// be made in one transaction with a record of the store s. Otherwise it returns nil.
+func (t *Tx) validateFor(s *Store) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
 		return t.err
 	}
-	if err := t.problem(); err != nil {
+	if err := t.validate(); err != nil {
 		return err
 	}
 	for _, w := range t.writes {

@@ -28,8 +28,7 @@ func (c *ConditionFailed) Absent() bool { return len(c.Item) == 0 }
 // [attributevalue.UnmarshalMap].
 func (c *ConditionFailed) Decode(v any) error { return attributevalue.UnmarshalMap(c.Item, v) }
 
-// Error returns a text with the name of the write and its table, and without the content
-// of the item.
+// Error returns a message with the name of the write and its table, but without the item.
 func (c *ConditionFailed) Error() string {
 	how := "its item compares otherwise"
 	if c.Absent() {
@@ -45,7 +44,7 @@ type WriteError struct {
 	Err   error  // what is wrong with the write
 }
 
-// Error returns a text with the name of the write and the text of Err.
+// Error returns a message with the name of the write, if it has one, and the message of Err.
 func (e *WriteError) Error() string {
 	if e.Write == "" {
 		return "the enlisted writes: " + e.Err.Error()

@@ -9,7 +9,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Complete implements [lambdaidem.Store]. It stores the result by one conditional UpdateItem, and
+// Complete implements [lambdaidem.Store]. It stores the result with one conditional UpdateItem, and
 // returns the completed record. If the answer in the result is larger than Options.MaxInline,
 // Complete first writes the answer to separate items. If the answer is larger than
 // Options.MaxAnswer, Complete sends nothing and returns a [lambdaidem.StoreError] with
@@ -22,10 +22,11 @@ func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lam
 	return s.end(ctx, &s.writes.completion, lease, result.At, func(itm *item) { itm.finish(kept) })
 }
 
-// Release implements [lambdaidem.Store]. It releases the record by one conditional UpdateItem, and
-// returns the released record. If the record is neither in progress nor already released under the
-// lease's token, Release returns [lambdaidem.ErrLeaseLost] and the current record. That is the zero
-// Record if the record is absent or has expired.
+// Release implements [lambdaidem.Store]. It releases the record with one conditional UpdateItem,
+// and returns the released record. If the record was already released under the lease's token,
+// Release succeeds too. If the record is no longer in progress under that token, Release returns
+// [lambdaidem.ErrLeaseLost] with the current record, or with the zero Record if the record is
+// absent or has expired.
 func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
 	return s.end(ctx, &s.writes.release, lease, now, func(itm *item) { itm.release(lease.Expires, lease.LastFailure, lease.Bound) })
 }

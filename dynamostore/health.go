@@ -102,8 +102,8 @@ func (h Health) Err() error {
 //
 // A HealthCheck reads no record and changes no item: its GetItem has a key that no item has, and
 // its writes have a condition that never holds. When it checks the store, it makes these calls in
-// this order. The first column says how often: at each check of the store, or once in each interval
-// that an option sets.
+// this order. The table says how often each call is made (at each check of the store, or once in
+// each interval that an option sets) and what it costs.
 //
 //	each check              GetItem                             0.5 read units
 //	once per WritesEvery    PutItem and UpdateItem              1 write unit each
@@ -112,9 +112,9 @@ func (h Health) Err() error {
 //	once per SettingsEvery  DescribeTable, DescribeTimeToLive   nothing
 //
 // The test of one of EnlistedTable.Actions costs more if a large item has the key
-// EnlistedTable.Key: DynamoDB charges for a write whose condition fails by the size of the existing
-// item or of the new one, whichever is larger (AWS, "DynamoDB read and write operations" and
-// "Working with items and attributes").
+// EnlistedTable.Key. DynamoDB charges for a write even if its condition fails. The charge depends
+// on the size of the existing item or of the new one, whichever is larger (AWS, "DynamoDB read and
+// write operations" and "Working with items and attributes").
 //
 // To check Options.Encryption, a HealthCheck calls Encryption.Current and Encryption.Find, unless
 // the store still has their results in its cache; see Encryption.KeyFor.

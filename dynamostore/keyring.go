@@ -65,8 +65,8 @@ func (r *keyring) fresh(ctx context.Context) (Key, error) {
 }
 
 // forSealing returns the key to encrypt an answer with, after the handler has run. It returns the
-// cached key, however old, because the answer could not be stored without a key. It calls Current
-// only if no key is cached. The error is a keyError.
+// cached key, even if the key is older than KeyFor: a call of Current could fail, and the answer
+// could then not be stored. It calls Current only if no key is cached. The error is a keyError.
 func (r *keyring) forSealing(ctx context.Context) (Key, error) {
 	if k := r.current.last(); k.ID != "" {
 		return k, nil

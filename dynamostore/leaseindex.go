@@ -15,8 +15,8 @@ func (o *Options) leaseShard(id string) string {
 	if o.LeaseIndex == "" {
 		return ""
 	}
-	// Hash the id by 32-bit FNV-1a, as in package hash/fnv, to fill the shards evenly even with ids
-	// that no guard has made.
+	// Hash the id with 32-bit FNV-1a, as in package hash/fnv, so that the shards fill evenly. A
+	// store accepts any id, not only those that a guard makes with SHA-256.
 	h := uint32(2166136261)
 	for i := range len(id) {
 		h = (h ^ uint32(id[i])) * 16777619

@@ -15,7 +15,7 @@ type LeaseLiveError struct {
 	MaxSkew time.Duration // OperatorOptions.MaxSkew; the lease counts as live until End plus MaxSkew
 }
 
-// Error returns a text that says how long to wait.
+// Error returns a message that says how long to wait.
 func (e *LeaseLiveError) Error() string {
 	return fmt.Sprintf("the lease is live: it ends at %s, and clocks may be %v apart; by the database's clock that is in %v",
 		e.End.Format(time.RFC3339Nano), e.MaxSkew, e.Left().Round(time.Millisecond))
@@ -26,8 +26,7 @@ func (e *LeaseLiveError) Left() time.Duration { return e.End.Add(e.MaxSkew).Sub(
 
 // mayChange returns an error if the operator must not release or settle the record:
 // inspected.Record was not read from the store, the record is absent, expired or completed, or its
-// lease is live. If OperatorOptions.Force is set, a live lease is no error, and the result forced
-// is true.
+// lease is live. If OperatorOptions.Force is set, a live lease is not an error, and forced is true.
 func (o *Operator) mayChange(inspected Inspected) (forced bool, err error) {
 	now, rec := inspected.At(), inspected.Record
 	switch {

@@ -87,9 +87,10 @@ func (o *Operator) maySettleAgain(inspected Inspected) error {
 	return nil
 }
 
-// mayStore returns an error if the result does not fit the record's kind. It also returns an error
-// if the function that took the record's lease encrypts answers and the operator's store has no
-// encryption key. A result without an answer (lambdaidem.NoAnswer) needs no key.
+// mayStore returns an error if the result is not valid for the record; see lambdaidem.CheckResult.
+// It also returns an error if the function that took the record's lease encrypts answers and the
+// operator's store has no encryption key. A result without an answer (lambdaidem.NoAnswer) needs no
+// key.
 func (o *Operator) mayStore(inspected Inspected, result lambdaidem.Result) error {
 	if err := lambdaidem.CheckResult(inspected.Record.Scope, result); err != nil {
 		return fmt.Errorf("dynamostore: Settle: %w", err)

@@ -67,8 +67,8 @@ func (o *Operator) write(ctx context.Context, inspected Inspected, request *oper
 
 // isSameAttempt reports whether current and oldRec, an earlier state of the record, are of the same
 // attempt. If so, an operator's change that is not in current.Operations was not applied. Otherwise
-// that is unknown: the record may have expired, and the next attempt has created it without
-// Operations.
+// the change may have been applied: if the record has expired since then, a later attempt may have
+// created it again, without Operations.
 func isSameAttempt(current, oldRec lambdaidem.Record) bool {
 	return current.State != lambdaidem.Absent && current.Attempt == oldRec.Attempt && current.StartedAt.Equal(oldRec.StartedAt)
 }

@@ -235,9 +235,9 @@ func (o *Options) problem() string {
 	return o.attributeProblem()
 }
 
-// attributeProblem returns a text about the first option whose attribute name is invalid, or "" if
-// all names are valid. The text begins with the option's name. An attribute name is invalid if it
-// is too long, or if another attribute has the same name.
+// attributeProblem returns a description of the first option whose attribute name is invalid,
+// beginning with the option's name. It returns "" if all names are valid. An attribute name is
+// invalid if it is too long, or if another attribute has the same name.
 func (o *Options) attributeProblem() string {
 	taken := map[string]string{}
 	for _, name := range reservedNames {

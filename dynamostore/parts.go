@@ -186,7 +186,7 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 	return result, nil
 }
 
-// open decrypts and decompresses an answer, whose stored bytes are in pieces. It also verifies the
+// open joins, decrypts and decompresses the stored pieces of an answer. It also verifies the
 // answer's length and integrity. The error is a damagedAnswerError if the answer can never be read,
 // and a keyError if the decryption key can't be fetched now.
 func (s *Store) open(ctx context.Context, record lambdaidem.Record, a *apart, pieces [][]byte) (answer []byte, err error) {
@@ -236,7 +236,7 @@ func (s *Store) readParts(ctx context.Context, record lambdaidem.Record, a *apar
 			return err
 		})
 	}
-	return pieces, group.Wait() //nolint:wrapcheck // an error of readPart
+	return pieces, group.Wait() //nolint:wrapcheck // an error from readPart
 }
 
 func (s *Store) readPart(ctx context.Context, record lambdaidem.Record, a *apart, number int) ([]byte, error) {

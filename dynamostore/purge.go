@@ -31,10 +31,10 @@ type PurgeOptions struct {
 	//     the handler would repeat the steps.
 	//   - released without steps: the handler's answer, because the retry runs the handler.
 	//
-	// Forget does not apply to a record whose attempt died after a step. If Steps is set, the purge
-	// erases the steps of such a record, completes the record, and counts it in
-	// PurgeProgress.OnlyErased. A second purge with Forget then makes the record expire. If Steps
-	// is not set, the purge leaves the record alone.
+	// Forget does not apply to a record in progress, even if its attempt has died. If the attempt
+	// died after a step and Steps is set, the purge erases the steps, completes the record, and
+	// counts it in PurgeProgress.OnlyErased. A second purge with Forget then finds a completed
+	// record and makes it expire.
 	//
 	// DynamoDB's TTL deletes the item at least an hour after the expiry; see
 	// [lambdaidem.KeptAfterExpiry].
@@ -101,9 +101,9 @@ const opPurge = "purge"
 //
 // Purge yields its progress after each page of the scan. PurgeProgress.After says where the next
 // page begins, and is empty in the last progress. An error ends the purge: a
-// *[lambdaidem.StoreError], or an error of ScanOptions.Pace or OperatorOptions.Random. The current
-// page may then be partly purged, and PurgeProgress.After resumes the purge at the beginning of
-// that page.
+// *[lambdaidem.StoreError], or an error from PurgeOptions.Pace or OperatorOptions.Random. The
+// current page may then be partly purged, and PurgeProgress.After resumes the purge at the
+// beginning of that page.
 //
 // # Parts of answers
 //
@@ -112,14 +112,13 @@ const opPurge = "purge"
 //
 // For each part in the table, Purge calls Match with a Record that has only the record's ID, Scope
 // and Token, and in StartedAt the time at which the part was written. A part that no record refers
-// to comes from an attempt that has not completed the record with this part. Such a part stays in
-// these cases:
+// to stays in these cases:
 //
 //   - The record is in progress under the token of the attempt that wrote the part.
 //   - The item with the record's id is not a record of this package.
-//   - The part was written less than an hour ago. But even such a new part is deleted if an attempt
-//     has completed the record and the record has not expired. A completion by an operator does not
-//     count.
+//   - The part was written less than an hour ago, so its attempt may still complete the record. But
+//     if an attempt has already completed the record, and the record has not expired, the part is
+//     deleted: an attempt's answer is never replaced, unlike an operator's.
 //
 // If a purge has deleted parts, repeat the purge an hour later. A delayed request may have written
 // a part again, which only another purge or TTL deletes.

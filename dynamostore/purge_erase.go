@@ -20,9 +20,10 @@ func (itm *item) isErased() bool {
 }
 
 // saysNoAnswer reports whether f is the failure of a record that has no answer, as
-// lambdaidem.NoAnswer returns it. Its code is ErrAnswerUnavailable, and it has no Type. With this
-// code and a Type, f is a handler's error, such as the error of a guarded call that the handler
-// returned. The message of such an error may contain personal data, so a purge must erase it.
+// lambdaidem.NoAnswer returns it. Its code is ErrAnswerUnavailable, and it has no Type. A failure
+// with this code and a Type is a handler's error: the handler made a guarded call, for example, and
+// returned that call's error. The error's message may contain personal data, so a purge must erase
+// it.
 func saysNoAnswer(f *lambdaidem.Failure) bool {
 	return f != nil && f.Code == lambdaidem.ErrAnswerUnavailable && f.Type == ""
 }

@@ -32,8 +32,8 @@ func (p *purge) forget(ctx context.Context, itm *item, now time.Time) (bool, err
 // request more than MinTTL after it was signed, so the expiry is not in the past when the purge's
 // request arrives.
 func (p *purge) forgottenAt(now time.Time) time.Time {
-	// The expiry must not be in the past. The record would count as absent at once, and a delayed
-	// copy of an old claim, whose attempt has ended, could then acquire the lease.
+	// The expiry must not be in the past. Otherwise the record would count as absent at once, and a
+	// delayed copy of an old claim, whose attempt has ended, could then acquire the lease.
 	return now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second)
 }
 

@@ -21,8 +21,8 @@ type recordRequest struct {
 	foreign error // why the item in the response is not a valid record; nil if it is valid or there is none
 }
 
-// recordRequest returns a request for the operation op with the given body. The request is also its
-// own [wire.Answer], so it decodes DynamoDB's response. The parameter member is the name of the
+// recordRequest returns a request for the operation op with the given body. The returned request is
+// also the [wire.Answer] that decodes DynamoDB's response. The parameter member is the name of the
 // JSON member that contains the item in the response, or "" if the response has no item.
 func (s *Store) recordRequest(op wire.Operation, member string, body []byte) *recordRequest {
 	r := &recordRequest{Request: wire.Request{Operation: op, Tables: s.tables, Body: body}, layout: s.layout, member: member}
@@ -114,9 +114,9 @@ func (r *recordRequest) decodeRefusal(body string) (ok bool) {
 	return ok
 }
 
-// refused returns the result of a conditional write that ended with err. If err is nil, refused
-// returns nil and no error. If the condition failed, refused returns wire.ErrRefused and the
-// existing item, or a nil item if the table has none. Any other error becomes a StoreError.
+// refused returns the result of a conditional write that ended with err. If err is nil, both
+// results are nil. If the condition failed, refused returns wire.ErrRefused and the existing item,
+// or a nil item if the table has none. Any other error becomes a StoreError.
 func (r *recordRequest) refused(op string, fate wire.Fate, err error) (*item, error) {
 	switch {
 	case err == nil:

@@ -21,7 +21,7 @@ import (
 // If an item can't be read as a record, ScanLeases yields its id with a *[lambdaidem.StoreError]
 // whose Reason is [lambdaidem.ReasonForeign], and continues. The item may belong to another tool,
 // or be a record of a Lambda function whose Options rename an attribute. Any other error ends the
-// scan, and is yielded without an id: a *[lambdaidem.StoreError] or an error of ScanOptions.Pace.
+// scan, and is yielded without an id: a *[lambdaidem.StoreError] or an error from ScanOptions.Pace.
 func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) iter.Seq2[Inspected, error] {
 	var o ScanOptions
 	for _, fn := range optFns {
@@ -56,9 +56,10 @@ func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) it
 	}
 }
 
-// scanLeases reads a page of the table, by an eventually consistent read. It leaves out the parts
+// scanLeases reads a page of the table with an eventually consistent read. It leaves out the parts
 // of answers, and completed and released records. The page includes items without a known state:
-// they may be records in progress of a function that renames the attribute "status".
+// such an item may be a record in progress, written by a function that gives the attribute "status"
+// another name.
 func (s *Store) scanLeases(ctx context.Context, position string, limit int32) (page, error) {
 	return s.scan(ctx, position, &dynamodb.ScanInput{
 		Limit:                     aws.Int32(limit),

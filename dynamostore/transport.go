@@ -36,7 +36,7 @@ const (
 //
 // This value is a placeholder, which the function init in the file direct.go replaces. Without that
 // file, the SDK's client sends every request.
-var directTransport = func(*wire.Client, *dynamodb.Client, bool) (wire.First, error) {
+var directTransport = func(*wire.Client, *dynamodb.Client, bool) (wire.DirectTransport, error) {
 	return nil, errors.New("this program is built without the direct transport")
 }
 

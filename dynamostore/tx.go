@@ -44,9 +44,9 @@ func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o
 func (t *transaction) Writes() int { return t.enlisted.count() }
 
 // Refuse forbids enlisting until Refuse(nil) is called: every call that enlists a write panics with
-// a text that includes err. The guard calls Refuse while a step or a guarded call runs inside the
-// handler. A retry skips a completed step or call, so the retry's transaction would lack the writes
-// that were enlisted inside it.
+// a message that includes err. The guard calls Refuse while a step or a guarded call runs inside
+// the handler. A retry skips a completed step or call, so the retry's transaction would lack the
+// writes that were enlisted inside it.
 func (t *transaction) Refuse(err error) { t.enlisted.refuse(err) }
 
 // Commit makes the enlisted writes and completes the record in one TransactWriteItems. It
@@ -54,7 +54,7 @@ func (t *transaction) Refuse(err error) { t.enlisted.refuse(err) }
 // That record is built from c, because DynamoDB does not return the items of a
 // transaction.
 func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
-	if err := t.enlisted.invalid(t.store); err != nil {
+	if err := t.enlisted.validateFor(t.store); err != nil {
 		return lambdaidem.Record{}, writeInvalid(err)
 	}
 	startedAt := time.Now()

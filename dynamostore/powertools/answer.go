@@ -49,9 +49,10 @@ func (rec *record) decodeAnswer(language Language, dst any) error {
 	return nil
 }
 
-// answer returns the JSON of the answer. TypeScript stores the answer as DynamoDB's own types, the
-// other languages store it as a JSON text. If asString is true, the caller expects a string, which
-// Java stores without quotation marks.
+// answer returns the JSON of the answer. Powertools for TypeScript stores the answer as a native
+// DynamoDB value. For the other languages, Powertools stores it as a string that contains JSON. If
+// asString is true, the caller expects a string, which Powertools for Java stores without quotation
+// marks.
 func (rec *record) answer(language Language, asString bool) ([]byte, error) {
 	if language == TypeScript {
 		v, err := native(rec.data)
@@ -70,8 +71,8 @@ func (rec *record) answer(language Language, asString bool) ([]byte, error) {
 	return []byte(text.Value), nil
 }
 
-// native converts a value that Powertools for TypeScript has stored to a value for encoding/json.
-// If v is nil, the function with Powertools returned undefined. The result is then nil, because
+// native converts v, a value that Powertools for TypeScript stored, so that encoding/json can
+// encode it. If v is nil, the old function returned undefined. The result is then nil, because
 // Lambda sends undefined as null.
 func native(v types.AttributeValue) (any, error) {
 	switch v := v.(type) {
@@ -118,9 +119,11 @@ func tree(text []byte) (any, error) {
 
 // lost returns the path of the first value in original that is missing or different in decoded, or
 // "" if there is none. original is the stored answer, and decoded is the same answer after decoding
-// and encoding. path is the path of original, such as "answer.body". Objects in decoded may have
-// additional members. An empty value may be null or missing in decoded, because tags of
-// encoding/json can omit empty members. A null may be any empty value in decoded.
+// and encoding. path is the path of original, such as "answer.body". lost ignores these
+// differences:
+//   - a member that only decoded has
+//   - an empty value that became null or was omitted, for example because of the tag omitempty
+//   - a null that became an empty value
 func lost(path string, original, decoded any) string {
 	if isEmpty(original) && isEmpty(decoded) && (original == nil || decoded == nil) {
 		return ""
@@ -161,7 +164,7 @@ func lost(path string, original, decoded any) string {
 }
 
 // sameNumber reports whether two JSON numbers are exactly equal. It does not convert them to
-// float64, because that would round large integers and long decimals, such as a BigDecimal of Java.
+// float64, because that would round large integers and long decimals, such as a Java BigDecimal.
 func sameNumber(a, b string) bool {
 	if a == b {
 		return true

@@ -23,16 +23,16 @@ const (
 
 // ErrNoRecord says that Powertools has stored no record for an event. The function that selects an
 // event's data for [Handler] returns ErrNoRecord instead of a Selection. Handler then runs the
-// user's handler without looking in the table of Powertools. Some versions of Powertools store a
-// record for an event without the data to select; see [ErrNothingSelected].
+// user's handler without looking in the table of Powertools. Before you return ErrNoRecord, check
+// that there is no record: some versions of Powertools store one even for an event that lacks the
+// data to select; see [ErrNothingSelected].
 var ErrNoRecord = errors.New("powertools: the old function stored no record for this event")
 
-// Selection is what the function with Powertools selected from an event: the data that identifies
-// the event, and the data that must not change when the event is repeated.
+// Selection is what the old function, which used Powertools, selected from an event: the data that
+// identifies the event, and the data that must not change when the event is repeated.
 type Selection struct {
 	// Data is the data that identifies the event: the result of event_key_jmespath, or the whole
-	// event if the function with Powertools did not set that option. For the format, see
-	// [Language.ID].
+	// event if the old function did not set that option. For the format, see [Language.ID].
 	Data json.RawMessage
 
 	// Validated is the data that must be the same when the event is repeated: what
@@ -84,7 +84,7 @@ const (
 //   - [ErrRecordUnreadable], 500: the item under this id is not a Powertools record, or an Out
 //     can't hold its whole answer. This is also the error if Selection.Validated is set and the
 //     completed record has no hash of a validated payload.
-//   - Any other error, such as that of [Language.ID]: 503.
+//   - Any other error, such as one from [Language.ID]: 503.
 //
 // # Answers
 //
@@ -112,7 +112,7 @@ func Find[Out any](ctx context.Context, r *Records, s Selection) (answer Out, fo
 	if rec.hasExpired(now) || died && r.opts.Policy == lambdaidem.Rerun {
 		return answer, false, nil
 	}
-	validated := rec.validation != ""    // the function with Powertools validated payloads when it stored the record
+	validated := rec.validation != ""    // the old function validated payloads when it stored the record
 	if s.Validated != nil && validated { // before Hold applies: a request with another payload is not that of the attempt that died
 		if err := r.validate(rec, s.Validated); err != nil {
 			return answer, false, err

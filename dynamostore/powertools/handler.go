@@ -14,10 +14,10 @@ import (
 //	guard.APIGatewayV2(powertools.Handler(records, selectOrder, createPayment))
 //	lambdaidem.Handler(guard, "charge", key, powertools.Handler(records, selectCharge, charge))
 //
-// The function sel returns what the function with Powertools selected from an event. If sel returns
-// [ErrNoRecord], h runs without a look-up. If sel returns another error, h does not run, and the
-// guard releases its record. An HTTP client then receives the response of the error, if
-// [lambdaidem.Reject] made it, and otherwise a 503.
+// The function sel returns what the old function, which used Powertools, selected from an event. If
+// sel returns [ErrNoRecord], h runs without a look-up. If sel returns another error, h does not
+// run, and the guard releases its record. An HTTP client then receives the error's response if
+// [lambdaidem.Reject] made the error, and otherwise a 503.
 //
 // If the guard lets a call through unguarded, such as a GET, or if Options.Until has passed, h runs
 // without a look-up.

@@ -29,14 +29,15 @@ const (
 //   - an empty string, in Python and .NET;
 //   - in Python and Java, an object or array without elements, or one whose elements are all null.
 //
-// If the selected part is right, the versions of Powertools in docs/powertools.md have stored no
-// record for such data, except in .NET, where all events with such data share one record.
-// Powertools for Python stored a record for an object whose members are all null before 3.35.0, and
-// for all missing data before 2.17.0. Older versions for other languages may have stored records
-// too.
+// If the selected part is right, recent versions of Powertools (those in docs/powertools.md) store
+// no record for such data, except in .NET, where all events with such data share one record. Before
+// version 3.35.0, Powertools for Python stored a record for an object whose members are all null,
+// and before 2.17.0 for all missing data. Older versions for other languages may have stored
+// records too.
 //
-// If the table has a record for the data, set Selection.ID to the record's id. Only if the table
-// can't have one, return [ErrNoRecord] instead of a Selection, because the handler then runs.
+// If the table has a record for the data, set Selection.ID to the record's id. Return [ErrNoRecord]
+// instead of a Selection only if the table can't have one: the handler then runs, and would repeat
+// what the old function has done.
 var ErrNothingSelected = errors.New("powertools: the selected data is missing: check the selection. " +
 	"If it is right, look for a record of such data in the table, because some versions of Powertools store one, and set Selection.ID to its id; " +
 	"return ErrNoRecord only if the old function stored none")
@@ -46,9 +47,9 @@ var ErrNothingSelected = errors.New("powertools: the selected data is missing: c
 //	powertools.Python.ID("payments.app.handler", []byte(`{"order": 42}`))
 //
 // The prefix is the part of the id before "#"; see [New]. The data is JSON: the result of the
-// JMESPath expression event_key_jmespath, or the whole event if the function with Powertools had no
-// such expression. ID hashes with MD5, the default of Powertools. For another hash, set
-// Options.Hash.
+// JMESPath expression event_key_jmespath, or the whole event if the old function, which used
+// Powertools, had no such expression. ID hashes with MD5, the default of Powertools. For another
+// hash, set Options.Hash.
 //
 // ID returns an error if it can't reproduce the id that Powertools makes:
 //
@@ -59,9 +60,9 @@ var ErrNothingSelected = errors.New("powertools: the selected data is missing: c
 //   - Java: a number with a fraction or an exponent has an absolute value below 0.001 or of at
 //     least 10,000,000, or needs more than 15 digits. A number that is zero is accepted.
 //
-// ID can't check whether the data is written as the function with Powertools wrote it. In Java and
-// .NET, the members of an object must be in the same order. In .NET, white space and escapes in an
-// object or array, and the digits of a number, must be the same too.
+// ID can't check whether the data is written as the old function wrote it. In Java and .NET, the
+// members of an object must be in the same order. In .NET, white space and escapes in an object or
+// array, and the digits of a number, must be the same too.
 func (l Language) ID(prefix string, data json.RawMessage) (string, error) {
 	return l.id(md5.New, prefix, data)
 }
@@ -113,7 +114,7 @@ func (l Language) missing(v *value) bool {
 	return false
 }
 
-// hash returns the text of the hash that Powertools computes for the data v: in base64 for
+// hash returns the hash that Powertools computes for the data v, encoded as text: in base64 for
 // TypeScript, and in hexadecimal for the other languages. It returns an error if it can't reproduce
 // the bytes that Powertools hashes.
 func (l Language) hash(newHash func() hash.Hash, v *value) (string, error) {

@@ -21,7 +21,7 @@ type record struct {
 	status              string
 	expiration          int64                // epoch seconds
 	inProgressExpires   int64                // epoch milliseconds
-	hasInProgressExpiry bool                 // false if the function with Powertools did not register its Lambda context
+	hasInProgressExpiry bool                 // false if the old function did not register its Lambda context with Powertools
 	data                types.AttributeValue // nil if there is none
 	validation          string               // "" if there is none
 }
@@ -72,7 +72,7 @@ func (rec *record) take(item map[string]types.AttributeValue, o *Options) error 
 }
 
 // integer returns the value of a number attribute. It returns false if v is not a number, or if the
-// number is not an integer of 64 bits.
+// number is not an integer that fits in 64 bits.
 func integer(v types.AttributeValue) (int64, bool) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {

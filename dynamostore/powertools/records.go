@@ -32,13 +32,13 @@ type Options struct {
 	// Until is the end of the migration. From then on, no record is read, and [Find] finds nothing.
 	// Default: none; every call then reads a record.
 	//
-	// Set Until to the time at which the function with Powertools was stopped, plus the timeout of
-	// that function, plus the expiry of its records (expires_after_seconds, 1 hour by default). The
-	// expiry counts from the end of an attempt.
+	// Set Until to the time at which the old function, which used Powertools, was stopped, plus the
+	// timeout of that function, plus the expiry of its records (expires_after_seconds, 1 hour by
+	// default). The expiry counts from the end of an attempt.
 	Until time.Time
 
-	// Policy decides what happens if an attempt of the function with Powertools died and left its
-	// record in progress. With [lambdaidem.Rerun], the default, the handler runs, as it would with
+	// Policy decides what happens if an attempt of the old function died and left its record in
+	// progress. With [lambdaidem.Rerun], the default, the handler runs, as it would with
 	// Powertools. With [lambdaidem.Hold], [Find] returns an Uncertain error with the code
 	// ErrAttemptAbandoned. A guard with policy Hold then waits for an operator; see
 	// docs/powertools.md.
@@ -62,9 +62,8 @@ type Options struct {
 	// PartitionKey is set.
 	PartitionKey string
 
-	// Each of the fields below names one attribute of a record. Set it to the value that the
-	// function with Powertools used for the option in parentheses. The defaults are those of
-	// Powertools.
+	// Each of the fields below names one attribute of a record. Set it to the value that the old
+	// function gave the Powertools option in parentheses. The defaults are those of Powertools.
 	IDAttribute                   string // the partition key (key_attr); default "id"
 	StatusAttribute               string // the state of the record (status_attr); default "status"
 	ExpirationAttribute           string // when the record expires, in epoch seconds (expiry_attr); default "expiration"
@@ -76,8 +75,9 @@ type Options struct {
 	Clock func() time.Time
 }
 
-// New returns the records that Powertools has stored for one function in the given table, a name or
-// an ARN. New panics if an argument is empty, the language is unknown, or an option is invalid.
+// New returns a Records, which finds the records that Powertools has stored for one function in the
+// given table. The table is a name or an ARN. New panics if an argument is empty, the language is
+// unknown, or an option is invalid.
 //
 // The prefix is the part of every id before "#". The surest way to find it is to look at the ids in
 // the table. If Powertools was configured with a key_prefix, the prefix is that value. Otherwise

@@ -62,9 +62,9 @@ func appendTypeScript(b []byte, v *value) ([]byte, error) {
 }
 
 // typeScriptMembers returns the members of an object in the order of deepSort and JSON.stringify:
-// first the array indexes, by number, then the other names, by their lower case. It returns an
-// error for a name with a capital letter outside ASCII, because the lower case of such a letter
-// depends on the version of Unicode.
+// first the names that are array indexes, such as "12", in numeric order, then the other names,
+// compared in lower case. It returns an error for a name with a capital letter outside ASCII,
+// because the lower case of such a letter depends on the version of Unicode.
 func typeScriptMembers(v *value) ([]member, error) {
 	for _, name := range v.names {
 		for _, r := range name {

@@ -23,8 +23,9 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// Transport makes the first attempt of each call without the SDK's middleware. Any further
-// attempts are left to the SDK's client. A Transport is safe for concurrent use.
+// Transport makes the first attempt of each call without the SDK's middleware, to save processor
+// time. The SDK's client makes any further attempts, so the SDK alone decides about retries. A
+// Transport is safe for concurrent use.
 type Transport struct {
 	client  *wire.Client
 	options dynamodb.Options // the options of the SDK's client
@@ -36,7 +37,7 @@ type Transport struct {
 	trace           traces
 }
 
-var _ wire.First = (*Transport)(nil)
+var _ wire.DirectTransport = (*Transport)(nil)
 
 // learned has the results of [Transport.rehearse]: what it has found out about the SDK's client.
 type learned struct {
@@ -98,7 +99,7 @@ type attempt struct {
 	fields [mostFields]string // the values of the header fields
 }
 
-// Attempt implements [wire.First]. If anything fails before the request is sent, such as
+// Attempt implements [wire.DirectTransport]. If anything fails before the request is sent, such as
 // getting the credentials, Attempt returns nil. The SDK's client then makes the attempt, and
 // the caller gets the SDK's error.
 func (t *Transport) Attempt(ctx context.Context, r *wire.Request) *wire.Attempt {

@@ -40,7 +40,7 @@ type accountsEndpoint struct {
 }
 
 // endpoint returns the endpoint for a request. It caches the result of the SDK's endpoint rules,
-// but not that of the user's own resolver. After an error of endpoint, the SDK's client sends the
+// but not that of the user's own resolver. If endpoint returns an error, the SDK's client sends the
 // request.
 func (t *Transport) endpoint(ctx context.Context, creds *aws.Credentials, r *wire.Request) (*endpoint, error) {
 	known := &t.single

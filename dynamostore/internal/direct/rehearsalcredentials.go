@@ -7,10 +7,10 @@ import (
 )
 
 // rehearsalCredentials provides fixed, invented credentials for the test request of the method
-// rehearse, because getting the user's credentials may take a network request. The field users has
-// the user's own provider. It is asked only for the sources of its credentials; see
-// ProviderSources.
-type rehearsalCredentials struct{ users aws.CredentialsProvider }
+// rehearse, because getting the user's credentials may take a network request. The user's own
+// provider is asked only for the sources of its credentials, such as the environment, because the
+// User-Agent names them; see ProviderSources.
+type rehearsalCredentials struct{ provider aws.CredentialsProvider }
 
 // rehearsalSecret is the secret access key of rehearsalCredentials. It is as long as the secret
 // access keys of AWS, because Go's FIPS 140-only mode panics for keys of less than 112 bits.
@@ -24,7 +24,7 @@ func (rehearsalCredentials) Retrieve(context.Context) (aws.Credentials, error) {
 // SDK names these sources in the User-Agent. rehearse copies the User-Agent of the test request
 // for all later requests, so the test request must name the user's sources.
 func (r rehearsalCredentials) ProviderSources() []aws.CredentialSource {
-	if of, ok := r.users.(aws.CredentialProviderSource); ok {
+	if of, ok := r.provider.(aws.CredentialProviderSource); ok {
 		return of.ProviderSources()
 	}
 	return nil

@@ -9,10 +9,9 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// attemptLimit is a middleware that limits the duration of each attempt. If an attempt
-// times out, attemptLimit replaces context.DeadlineExceeded by attemptTimedOut. The SDK's
-// retry loop would take context.DeadlineExceeded for the end of the caller's context, and
-// would not retry.
+// attemptLimit is a middleware that limits the duration of each attempt. If an attempt times out,
+// attemptLimit replaces context.DeadlineExceeded with attemptTimedOut. The SDK's retry loop would
+// take context.DeadlineExceeded for the end of the caller's context, and would not retry.
 type attemptLimit time.Duration
 
 func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
@@ -24,8 +23,8 @@ func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.Finalize
 	if err := mayRetry(c); err != nil {
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, err
 	}
-	// late reports whether an implementation of the interface First made this attempt, before the
-	// SDK's client was called, and the attempt timed out.
+	// late reports whether the direct transport made this attempt, before the SDK's client was
+	// called, and the attempt timed out.
 	late := c != nil && c.first != nil && c.first.Late
 	limited, cancel := context.WithTimeout(ctx, time.Duration(l))
 	defer cancel()

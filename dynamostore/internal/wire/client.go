@@ -22,16 +22,16 @@ type Options struct {
 
 // Client sends requests to DynamoDB. It is safe for concurrent use.
 type Client struct {
-	opts  Options
-	sdk   *dynamodb.Client
-	http  *HTTP
-	quota retry.RateLimiter
-	first First // makes the first attempt of each request; nil if the SDK's client makes all attempts
+	opts   Options
+	sdk    *dynamodb.Client
+	http   *HTTP
+	quota  retry.RateLimiter
+	direct DirectTransport // makes the first attempt of each request; nil if the SDK's client makes all attempts
 }
 
 // New returns a Client that sends requests with the settings of client. It replaces three settings
-// by those of o: the number of attempts, the timeout of an attempt, and the backoff. The Client has
-// its own retry quota. New does not change client.
+// with those of o: the number of attempts, the timeout of an attempt, and the backoff. The Client
+// has its own retry quota. New does not change client.
 func New(client *dynamodb.Client, o Options) *Client {
 	users := client.Options()
 	c := &Client{

@@ -66,8 +66,8 @@ var ErrRefused = errors.New("the condition does not hold")
 // was applied.
 func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	var made *Attempt
-	if c.first != nil {
-		if made = c.first.Attempt(ctx, r); made != nil {
+	if c.direct != nil {
+		if made = c.direct.Attempt(ctx, r); made != nil {
 			switch {
 			case made.succeeded(r):
 				// Add to the retry quota, as the SDK does after a call that succeeded
@@ -109,7 +109,7 @@ type call struct {
 	context.Context //nolint:containedctx // see above
 
 	request *Request // the request that Do sends; nil for a call of Watch
-	first   *Attempt // the first attempt if a First made it; set to nil when HTTP.Do gives its outcome to the SDK
+	first   *Attempt // the first attempt if the direct transport made it; set to nil when HTTP.Do gives its outcome to the SDK
 	body    string   // the body of the last error response
 
 	attempts   int  // the number of attempts so far
@@ -177,8 +177,9 @@ func (a *Attempt) succeeded(r *Request) bool {
 }
 
 // refused reports whether the response is complete and says that the request's condition failed. If
-// the header has an error code, refused returns false, and the SDK's client decodes the response: the
-// SDK prefers that code, and Answer.Refusal reads only the code in the body.
+// the header has an error code, refused returns false, and the SDK's client decodes the response.
+// For the SDK, a code in the header overrides the code in the body, but Answer.Refusal reads only
+// the body.
 func (a *Attempt) refused(r *Request) bool {
 	return a.whole() && a.Status == http.StatusBadRequest && first(a.Header, "X-Amzn-Errortype") == "" && r.Answer.Refusal(a.Body)
 }

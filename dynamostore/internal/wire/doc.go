@@ -9,8 +9,8 @@
 // [Watch] observes a call of the SDK's typed client, for operations that are too rare to be worth
 // encoding by hand.
 //
-// A [First] makes the first attempt of a call without the SDK's middleware, which is faster. If
-// that attempt does not settle the call, the SDK's client continues and treats the attempt as its
-// own first attempt. So the SDK alone decides about retries: there is one retry loop, one retry
-// quota and one interpretation of errors.
+// A [DirectTransport] makes the first attempt of a call without the SDK's middleware, which is
+// faster. If that attempt does not settle the call, the SDK's client continues and treats the
+// attempt as its own first attempt. So the SDK alone decides about retries: there is one retry
+// loop, one retry quota and one interpretation of errors.
 package wire

@@ -53,7 +53,7 @@ func (witness) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 	if c == nil {
 		return next.HandleDeserialize(ctx, in)
 	}
-	if made := c.first; made != nil { // a First has made this attempt already; HTTP.Do returns its outcome and sends nothing
+	if made := c.first; made != nil { // the direct transport has made this attempt already; HTTP.Do returns its outcome and sends nothing
 		out, meta, err := next.HandleDeserialize(ctx, in)
 		c.unknown = err != nil && !made.conn.surelyNotApplied(err)
 		return out, meta, err

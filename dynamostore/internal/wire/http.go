@@ -13,9 +13,8 @@ import (
 )
 
 // HTTP sends requests with the user's HTTP client. It also verifies the checksums of responses, and
-// estimates DynamoDB's clock from their Date fields. If a [First] has already made the first
-// attempt without the SDK, HTTP sends nothing and returns the outcome of that attempt to the SDK's
-// client.
+// estimates DynamoDB's clock from their Date fields. If a [DirectTransport] has already made the
+// first attempt, HTTP sends nothing and returns the outcome of that attempt to the SDK's client.
 type HTTP struct {
 	users         dynamodb.HTTPClient
 	checksums     bool // verify the checksums of responses
@@ -28,9 +27,9 @@ func newHTTP(users *dynamodb.Options) *HTTP {
 	return &HTTP{users: users.HTTPClient, checksums: !users.DisableValidateResponseChecksum, correctsClock: !users.DisableClockSkewCorrection}
 }
 
-// Do implements dynamodb.HTTPClient for the SDK's client. A [First] may have sent the first attempt
-// of a call without the SDK, to save time. In that case, Do sends nothing and returns the response
-// or error of that attempt, which the SDK's client takes for its own.
+// Do implements dynamodb.HTTPClient for the SDK's client. A [DirectTransport] may already have made
+// the first attempt of a call, to save time. In that case, Do sends nothing and returns the
+// response or error of that attempt, which the SDK's client treats as its own.
 func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
 	if c := callOf(r.Context()); c != nil && c.first != nil {
 		made := c.first
@@ -47,9 +46,10 @@ func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// bodyInMemory replaces the body of a request of the SDK by one that the SDK can't close. The SDK
-// closes its own body as soon as it has the header of the response. If net/http still reads that
-// body, the response is lost: "use of closed network connection" (aws-sdk-go-v2, issue 2737).
+// bodyInMemory replaces the body of the SDK's request with a copy that the SDK can't close. The SDK
+// closes its own body as soon as it has received the header of the response. If net/http is still
+// reading that body, the response is lost: "use of closed network connection" (aws-sdk-go-v2, issue
+// 2737).
 func bodyInMemory(r *http.Request) error {
 	if r.Body == nil {
 		return nil

@@ -52,8 +52,8 @@ func (o *Options) backoff(attempt int) time.Duration {
 }
 
 // mayRetry is called before each attempt of a call and counts the attempts. It returns nil for the
-// first attempt, and the result of Request.MayRetry for each further one. An attempt that a [First]
-// made without the SDK's client counts as the first.
+// first attempt, and the result of Request.MayRetry for each further one. An attempt by a
+// [DirectTransport] counts as the first.
 func mayRetry(c *call) error {
 	if c == nil {
 		return nil

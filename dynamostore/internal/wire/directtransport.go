@@ -8,17 +8,16 @@ import (
 	"sync"
 )
 
-// A First makes the first attempt of each call, and is faster than the SDK's client. If the attempt
-// has to be repeated, the SDK's client makes all later attempts.
-type First interface {
-	// Attempt makes the first attempt of a call without the SDK's client, and returns the outcome.
-	// If it did not send the request, it returns nil. The SDK's client then makes the first
-	// attempt.
+// A DirectTransport makes the first attempt of each call without the SDK's middleware, which is
+// faster. If the attempt has to be repeated, the SDK's client makes all later attempts.
+type DirectTransport interface {
+	// Attempt makes the first attempt of a call, and returns the outcome. If it did not send the
+	// request, it returns nil. The SDK's client then makes the first attempt.
 	Attempt(context.Context, *Request) *Attempt
 }
 
-// Use lets f make the first attempts of c's calls. It must be called before the first call.
-func (c *Client) Use(f First) { c.first = f }
+// Use lets t make the first attempts of c's calls. It must be called before the first call.
+func (c *Client) Use(t DirectTransport) { c.direct = t }
 
 // An Attempt is the outcome of one attempt to send a request: a response or an error.
 type Attempt struct {
