@@ -66,10 +66,16 @@ func (c *Completion) with(r Result) *Completion {
 
 // completingTx returns the transaction that completes the record, or nil if Store.Complete
 // completes it. If tx, the transaction with the handler's writes, is not nil, completingTx returns
-// tx. Otherwise it returns a new transaction in two cases: the attempt is optimistic, or it failed
-// open and the database has rejected an earlier transaction with the handler's writes.
-func (a *attempt) completingTx(tx Tx) Tx {
-	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected) {
+// tx. Otherwise it returns a new transaction in these cases:
+//
+//   - The attempt is optimistic.
+//   - The attempt failed open, and the database has rejected an earlier transaction with the
+//     handler's writes.
+//   - The attempt failed open, and its answer is a failure. The record must have the failure before
+//     the client does: otherwise the transaction of another attempt could still commit.
+func (a *attempt) completingTx(tx Tx, o Outcome) Tx {
+	failure := a.failedOpen && o == OutcomeFailed && a.g.transact != nil && a.maySendTx()
+	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected || failure) {
 		// Without a lease, the completion must also claim the record. A transaction can do this,
 		// even without the handler's writes; Store.Complete can't.
 		return a.g.transact.Begin(a.g.opts.Random)

@@ -1,6 +1,9 @@
 package lambdaidem
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // This file decides whether a handler runs without a lease, because of Options.FailOpen, and how
 // such a run counts if its answer is not stored.
@@ -40,6 +43,45 @@ func (a *attempt) reportFailedOpen(ctx context.Context) {
 	}()
 	a.report(ctx, EventFailedOpen, a.openedBy)
 	reported = true
+}
+
+// notStored returns what the caller receives if a handler ran without a lease, because of
+// Options.FailOpen, and its answer is not stored. It reads the record, because another attempt may
+// have carried out this call. The caller receives the handler's answer (the zero decision), except
+// in these cases:
+//
+//   - The record has an answer to this call. The caller receives a replay.
+//   - The handler's answer is final, such as a 402, and another attempt may have carried out the
+//     call or may still do so. The caller receives a refusal: after a final answer, the client
+//     would not retry.
+func (a *attempt) notStored(ctx context.Context, end ending) decision {
+	final := end.final || end.outcome == OutcomeFailed
+	judgedAt := a.g.opts.Clock()
+	if final { // find also an answer that has expired during the run
+		judgedAt = a.expiryJudgedAt()
+	}
+	ctx, cancel := a.cleanupContext(ctx)
+	defer cancel()
+	start := time.Now()
+	rec, err := a.g.store.Get(ctx, a.id, judgedAt)
+	a.addStoreTime(start)
+	switch recMeaning := a.meaningOf(rec); {
+	case err != nil:
+		a.report(ctx, EventStoreError, err)
+	case rec.Token == a.token:
+	case recMeaning == isFinished:
+		a.report(ctx, EventLeaseLost, nil)
+		return a.fromRecordAfterRun(ctx, recMeaning, rec)
+	case !final:
+	case a.mayBeCarriedOut(rec):
+		return a.inProgress(ctx)
+	case !a.mayHaveReplacedAnswer(rec):
+	case recMeaning == isMismatch:
+		return a.fromRecordAfterRun(ctx, recMeaning, rec)
+	default:
+		return a.inProgress(ctx)
+	}
+	return decision{}
 }
 
 // mayBeCarriedOut reports whether another attempt may have carried out this call, or may still do

@@ -99,15 +99,17 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	case end.outcome == OutcomeReleased:
 		var takenOver *Record
 		if d, takenOver = a.release(ctx, end.err, end.final); takenOver != nil {
-			a.takenOver = true
-			late, cancel := a.finishContext(ctx) // failedLate may load an answer
+			late, cancel := a.finishContext(ctx) // the record may have an answer to load
 			d = a.failedLate(late, *takenOver, end)
 			cancel()
 		}
 	default:
 		a.report(ctx, EventUncertain, end.err)
-		if a.txMayCommit {
+		switch {
+		case a.txMayCommit:
 			d = a.unknown(shownOnly{end.err})
+		case a.failedOpen:
+			d = a.notStored(ctx, end)
 		}
 	}
 	if end.withheld == nil || d.refusal != nil || d.replays {
@@ -141,17 +143,22 @@ func (e shownOnly) Error() string { return e.err.Error() }
 // transaction with the handler's writes. The caller normally receives the handler's answer.
 // complete repeats a failed store request while there is time, unless the request would fail again.
 // If no store request succeeds, the caller receives ErrOutcomeUnknown, because a retry may not get
-// the answer. But with FailOpen and without a transaction, the caller receives the answer.
+// the answer. But with FailOpen, the caller receives the answer of a handler without writes; see
+// notStored.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
 	ctx, cancel := a.finishContext(ctx)
 	defer cancel()
 	result, unstorable := a.result(w, end)
-	tx = a.completingTx(tx)
+	mayBeLost := a.failedOpen && tx == nil && !a.txRejected // the caller may receive the answer although it is not stored
+	tx = a.completingTx(tx, result.Outcome)
 	c := a.completion(result, tx)
 	var err error
 	for try := 1; ; try++ {
 		if c.Claim != nil && !a.maySendTx() {
+			if mayBeLost {
+				return a.notStored(ctx, end)
+			}
 			return a.txTooLate(ctx, err)
 		}
 		var rec Record
@@ -168,7 +175,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			return a.finish(request, w, w.rejected(rejected.verdict()))
 		}
 		if errors.Is(err, ErrLeaseLost) {
-			if c.Claim == nil {
+			if c.Claim == nil || mayBeLost {
 				return a.lost(ctx, rec, end)
 			}
 			d, oldRec, mayRetry := a.claimFailed(ctx, rec)
@@ -183,15 +190,18 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			c = c.with(a.withoutAnswer(end))
 			continue
 		}
-		// With FailOpen and without a transaction, try only once: the caller receives the answer
-		// even if the try fails.
-		if a.failedOpen && tx == nil || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
+		// If mayBeLost is set, try only once, unless a transaction of another attempt is in
+		// progress.
+		if mayBeLost && reasonOf(err) != ReasonConflict || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
 			break
 		}
 	}
 	a.report(ctx, EventStoreError, err)
-	if a.failedOpen && tx == nil {
-		return decision{} // with FailOpen, the caller receives the handler's answer even if it was not stored
+	switch {
+	case mayBeLost && notApplied(err): // a read may succeed, for example if only the key for encryption is missing
+		return a.notStored(ctx, end)
+	case mayBeLost: // the store does not reply
+		return decision{}
 	}
 	a.report(ctx, EventUncertain, err)
 	return a.unknown(err)

@@ -2,7 +2,6 @@ package lambdaidem
 
 import (
 	"context"
-	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
@@ -11,42 +10,15 @@ import (
 // another attempt has taken over or completed the record. rec is the current record. The
 // parameter end describes how this attempt's handler ended.
 func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
-	recMeaning := a.meaningOf(rec)
 	if a.failedOpen {
-		// With FailOpen, the caller receives the handler's answer, except in two cases:
-		//
-		//   - The record has an answer to this call.
-		//   - The handler's answer is final, such as a 402, and another attempt may have carried
-		//     out the call or may still do so. After a final answer, the client would not retry.
-		final := end.final || end.outcome == OutcomeFailed
-		if recMeaning != isFinished && (!final || !a.mayBeCarriedOut(rec) && !a.anotherMayCarryOut(ctx)) {
-			return decision{}
-		}
+		return a.notStored(ctx, end)
 	}
+	recMeaning := a.meaningOf(rec)
 	a.report(ctx, EventLeaseLost, nil)
 	if recMeaning == isFinished || recMeaning == isMismatch {
 		return a.fromRecordAfterRun(ctx, recMeaning, rec)
 	}
 	return a.inProgress(ctx)
-}
-
-// anotherMayCarryOut reads the record, and reports whether another attempt may have carried out
-// this call or may still do so. An attempt whose answer has expired since this attempt began counts
-// too. The result is false if the record can't be read. anotherMayCarryOut is called only for an
-// attempt without a lease.
-func (a *attempt) anotherMayCarryOut(ctx context.Context) bool {
-	ctx, cancel := a.cleanupContext(ctx)
-	defer cancel()
-	defer a.addStoreTime(time.Now())
-	rec, err := a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
-	if err != nil {
-		a.report(ctx, EventStoreError, err)
-		return false
-	}
-	if rec.Token == a.token || a.call.comparePayload(rec.Fingerprint) == anotherPayload {
-		return false
-	}
-	return a.mayBeCarriedOut(rec) || a.mayHaveReplacedAnswer(rec)
 }
 
 // failedLate returns what the caller receives if the handler failed after another attempt had taken
@@ -55,6 +27,10 @@ func (a *attempt) anotherMayCarryOut(ctx context.Context) bool {
 // ErrInProgress replaces a final failure, such as a 402: the client would not retry, although the
 // other attempt may succeed.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
+	if a.failedOpen {
+		return a.notStored(ctx, end)
+	}
+	a.takenOver = true
 	recMeaning := a.meaningOf(rec)
 	switch {
 	case recMeaning == isFinished, recMeaning == isMismatch:

@@ -12,8 +12,8 @@ import (
 //
 //   - d is what the caller receives instead of the failure, for example because an earlier
 //     transaction of this attempt has committed. Otherwise d is zero.
-//   - takenOver is the record if another attempt has taken it over and may carry out this call.
-//     Otherwise takenOver is nil.
+//   - takenOver is the record if another attempt has taken it over; otherwise it is nil. After a
+//     run with FailOpen, it is not nil whenever another attempt may have the record.
 func (a *attempt) release(ctx context.Context, cause error, final bool) (d decision, takenOver *Record) {
 	switch rec, err := a.sendRelease(ctx, cause); {
 	case err == nil:
@@ -28,13 +28,8 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 			a.report(ctx, EventUncertain, cause)
 			return a.unknown(shownOnly{cause}), nil
 		}
-		isLost := errors.Is(err, ErrLeaseLost)
-		carriedOut := isLost && a.mayBeCarriedOut(rec)
-		if isLost && final && !carriedOut && a.anotherMayCarryOut(ctx) {
-			return a.inProgress(ctx), nil
-		}
 		a.report(ctx, EventReleased, cause)
-		if carriedOut {
+		if errors.Is(err, ErrLeaseLost) || notApplied(err) {
 			return decision{}, &rec
 		}
 	case errors.Is(err, ErrLeaseLost):
@@ -44,7 +39,9 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 	default:
 		defer a.rememberClaim(ctx, cause, rec, err) // deferred, because Options.Observer may panic
 		a.report(ctx, EventStoreError, err)
-		if a.txMayCommit { // the record is unchanged, so the transaction may still commit
+		// If there was a transaction, it may still commit, because the record is unchanged. After
+		// the end of the lease, another attempt may carry out the call.
+		if a.txMayCommit || final && !a.g.opts.Clock().Before(a.leaseEnd) {
 			return a.unknown(err), nil
 		}
 	}

@@ -21,7 +21,8 @@ func (r *rig) withLease() *lambdaidem.Guard {
 	return r.guard.With(func(o *lambdaidem.Options) { o.Optimistic, o.FailOpen = false, false })
 }
 
-// sendBefore guards h with a lease, sends in, and waits until ten seconds before the answer expires.
+// sendBefore guards h with a lease, sends in, and waits until ten seconds before the answer
+// expires.
 func (r *rig) sendBefore(t *testing.T, in request, h handler) {
 	t.Helper()
 	if _, err := r.withLease().APIGatewayV2(h)(t.Context(), in); err != nil {
@@ -89,17 +90,17 @@ func TestV3_AMismatchAsksForNoNewKeyIfAnAnswerMayHaveBeenReplaced(t *testing.T) 
 	})
 }
 
-// A request with another payload takes the record while the attempt runs. The attempt's client gets the
+// The record is of a request with another payload that began earlier. The attempt's client gets the
 // attempt's own failure: the record says nothing about this request.
 func TestX5_AFinalFailureIsToldBesideAnotherPayload(t *testing.T) {
 	for name, failure := range finalFailures {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(func(context.Context, request) (response, error) {
-					time.Sleep(20 * time.Second)
-					return response{}, failure
-				}, failOpen)
-				r.sendAfter(t, post("key-1", `{"amount":7}`), status(201))
+				r := newRig(func(context.Context, request) (response, error) { return response{}, failure }, failOpen)
+				if out, err := r.withLease().APIGatewayV2(status(201))(t.Context(), post("key-1", `{"amount":7}`)); err != nil {
+					t.Fatal(out, err)
+				}
+				time.Sleep(time.Second)
 				r.store.fail(acquire, requestLost)
 				wantProblem(t, r.send(t, first()), 402, lambdaidem.Code("card_declined"))
 			})
@@ -107,8 +108,31 @@ func TestX5_AFinalFailureIsToldBesideAnotherPayload(t *testing.T) {
 	}
 }
 
-// Another attempt is released while the attempt runs. The attempt's failure is not final, so its client
-// gets it, and asks again.
+// The request was answered. After the answer has expired, a request with another payload takes the
+// record. The attempt's client does not get a final failure, and is not told to use a new key.
+func TestX5_AFinalFailureIsNotToldIfAnotherPayloadMayHaveReplacedAnAnswer(t *testing.T) {
+	for name, failure := range finalFailures {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(func(context.Context, request) (response, error) {
+					time.Sleep(20 * time.Second)
+					return response{}, failure
+				}, failOpen)
+				r.sendBefore(t, first(), status(201))
+				r.sendAfter(t, post("key-1", `{"amount":7}`), status(201))
+				r.store.fail(acquire, requestLost)
+				out := r.send(t, first())
+				wantProblem(t, out, 422, lambdaidem.ErrPayloadMismatch)
+				if strings.Contains(out.Body, "Send a new key") {
+					t.Errorf("the client is told %s", out.Body)
+				}
+			})
+		})
+	}
+}
+
+// Another attempt is released while the attempt runs. The attempt's failure is not final, so its
+// client gets it, and asks again.
 func TestX5_AFailureThatIsNotFinalIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := withLedger(afterwards(20*time.Second, unavailable), failOpen)
@@ -168,8 +192,8 @@ func TestX5_ASuccessIsToldAlthoughAFailureExpiredMeanwhile(t *testing.T) {
 	})
 }
 
-// The attempt's claim is sent after the answer has expired, because the look-up of a repeated request
-// takes long, and arrives after the attempt has ended. The process withdraws it.
+// The attempt's claim is sent after the answer has expired, because the look-up of a repeated
+// request takes long, and arrives after the attempt has ended. The process withdraws it.
 func TestX10_ALateClaimIsWithdrawnAlthoughAnAnswerExpiredMeanwhile(t *testing.T) {
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
 		t.Run(string(policy), func(t *testing.T) {
@@ -208,8 +232,8 @@ func TestX10_ALateClaimIsWithdrawnAlthoughAnAnswerExpiredMeanwhile(t *testing.T)
 	}
 }
 
-// The attempt's claim arrives between the completion that finds no record and the read after it. The
-// client gets the attempt's own failure: no other attempt exists.
+// The attempt's claim arrives between the completion that finds no record and the read after it.
+// The client gets the attempt's own failure: no other attempt exists.
 func TestX5_AnAttemptsOwnLateClaimIsNoOtherAttempt(t *testing.T) {
 	r := newRig(status(402), failOpen)
 	r.store.fail(acquire, requestLost)
@@ -257,8 +281,8 @@ func TestE4_AnOptimisticFailureIsNotLostBesideALaterAttempt(t *testing.T) {
 	}
 }
 
-// The store does not reply. The guard does not read the record after a release that got no reply, so
-// a final failure is told without delay, and reported once.
+// The store does not reply. The guard does not read the record after a release that got no reply,
+// so a final failure is told without delay, and reported once.
 func TestX5_AFinalFailureAfterFailOpenIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(context.Context, request) (response, error) {

@@ -90,7 +90,8 @@ func TestV2_AMessageThatFailedOpenAndRanIsNotDiscarded(t *testing.T) {
 
 // A handler that failed open returns a 402 while its step is still charging, or before its step
 // begins. With a lease, the client is not told 402 for good while the charge is running, and a step
-// that begins after the handler has returned does not run (TestE5_AStepThatIsLeftBehindIsNotReleased).
+// that begins after the handler has returned does not run
+// (TestE5_AStepThatIsLeftBehindIsNotReleased).
 func TestX4_AHandlerThatFailedOpenMustWaitForItsSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		delay time.Duration // before the step begins
@@ -126,9 +127,9 @@ func TestX4_AHandlerThatFailedOpenMustWaitForItsSteps(t *testing.T) {
 	}
 }
 
-// The database granted the lease, but its reply was lost, so the handler fails open. It charges in a
-// step, fails, and the record is released. The client corrects its request. With a lease, the stored
-// step binds the record to the payload that was charged.
+// The database granted the lease, but its reply was lost, so the handler fails open. It charges in
+// a step, fails, and the record is released. The client corrects its request. With a lease, the
+// stored step binds the record to the payload that was charged.
 func TestF5_AStepThatFailedOpenBindsTheReleasedRecord(t *testing.T) {
 	for name, c := range map[string]struct {
 		step, call, lease bool
@@ -185,4 +186,42 @@ func TestE5_AHandlerThatFailedOpenLearnsOfAResultThatCannotBeStored(t *testing.T
 	}, failOpen, tooMuch)
 	r.store.failAlways(acquire, refused(lambdaidem.ReasonThrottled))
 	wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+}
+
+// Options.Outcome counts a 402 as uncertain. The request fails open although an answer is stored.
+func TestX5_AnUncertainFinalAnswerThatFailedOpenGetsTheAnswerOfTheRecord(t *testing.T) {
+	uncertain := func(o *lambdaidem.Options) {
+		o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
+			if r.Status == 402 {
+				return lambdaidem.OutcomeUncertain
+			}
+			return lambdaidem.DefaultOutcome(r)
+		}
+	}
+	r := newRig(status(http.StatusCreated), failOpen, uncertain)
+	r.send(t, first())
+	r = r.later(status(402))
+	r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+	if out := r.send(t, first()); out.StatusCode != http.StatusCreated {
+		t.Errorf("the record is %s, and the client is told %d %s", r.record(t).State, out.StatusCode, out.Body)
+	}
+}
+
+// An answer is stored. Its duplicate fails open, fails for good, and its completion or release
+// conflicts with a transaction on the record, as one of a further duplicate. The client gets the
+// stored answer or is told to wait.
+func TestX9_AFinalFailureThatFailedOpenConflictsWithATransaction(t *testing.T) {
+	for name, failure := range finalFailures {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(status(http.StatusCreated), failOpen)
+			r.send(t, first())
+			r = r.later(func(context.Context, request) (response, error) { return response{}, failure })
+			r.store.fail(acquire, refused(lambdaidem.ReasonUnreachable))
+			r.store.fail(complete, refused(lambdaidem.ReasonConflict))
+			r.store.fail(release, refused(lambdaidem.ReasonConflict))
+			if out := r.send(t, first()); out.StatusCode == http.StatusPaymentRequired {
+				t.Errorf("the record is %s, and the client is told %d %s", r.record(t).State, out.StatusCode, out.Body)
+			}
+		})
+	}
 }

@@ -166,3 +166,23 @@ func TestX6_AMismatchAfterARunAsksForNoNewKey(t *testing.T) {
 		})
 	}
 }
+
+// The handler fails for good in time, and its failure is to be released. The process is paused
+// until after the lease, and the release gets no reply. Meanwhile another attempt has taken over
+// and answered 201. The client of the first must not be told that the card was declined.
+func TestX6_AFinalFailureAfterTheLeaseWithoutAReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(context.Context, request) (response, error) { return response{}, finalFailures["released"] })
+		other := r.later(status(http.StatusCreated))
+		r.store.fail(release, func(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			time.Sleep(2 * time.Minute) // the process is paused; the lease lasts 62 s
+			if out := other.send(t, first()); out.StatusCode != http.StatusCreated {
+				t.Errorf("the other attempt gets %+v", out)
+			}
+			return requestLost(ctx, verb, call)
+		})
+		if out := r.send(t, first()); out.StatusCode == http.StatusPaymentRequired {
+			t.Errorf("the record is %s, and the client is told %d %s", r.record(t).State, out.StatusCode, out.Body)
+		}
+	})
+}

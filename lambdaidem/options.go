@@ -188,14 +188,16 @@ type Options struct {
 	//
 	// A handler without a lease has at most 30 minutes from the beginning of its attempt, less
 	// Reserve. Its context ends then, for the reason given at Optimistic. After the run, the guard
-	// tries to store the answer. The client gets this answer even if it could not be stored, except
-	// in these cases:
+	// tries to store the answer. The client gets this answer even if it could not be stored, such
+	// as when the store does not reply, except in these cases:
 	//
 	//   - Another attempt has stored an answer. The client gets that answer. It may be a failure,
 	//     although this run had an effect.
 	//   - The answer is a final failure, such as a 402, and the guard finds another attempt that
-	//     may carry out the request, or has done so. The client gets 409 [ErrInProgress]. If the
-	//     store does not reply, the client gets the 402.
+	//     may still carry out the request. The client gets 409 [ErrInProgress].
+	//   - The answer is a final failure, and a request with another payload has the record. That
+	//     request may have replaced an answer to this one that expired during the run. The client
+	//     gets [ErrPayloadMismatch], and is told not to use a new key.
 	//   - The handler enlisted writes, but the guard can't commit them. If the store does not
 	//     reply, the client gets 503 [ErrOutcomeUnknown]. If another attempt is running, or began
 	//     after this one and stored no answer, the client gets 409 [ErrInProgress].

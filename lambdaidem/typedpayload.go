@@ -175,8 +175,9 @@ func (c *typedJSON) entries(v reflect.Value) error {
 	for i, key := range keys {
 		names.SetMapIndex(key, reflect.ValueOf(i))
 	}
-	// Let encoding/json make the JSON name of each key, because a key may have a MarshalText method.
-	// Encode a map from keys to their indexes, and decode the JSON into a map from names to indexes.
+	// Let encoding/json make the JSON name of each key, because a key may have a MarshalText
+	// method. Encode a map from keys to their indexes, and decode the JSON into a map from names to
+	// indexes.
 	text, err := json.Marshal(names.Interface())
 	if err != nil {
 		return err //nolint:wrapcheck // the caller adds what the value is
@@ -231,7 +232,7 @@ func fieldsOf(t reflect.Type) []jsonField {
 var forms sync.Map // results of formOf: reflect.Type to string
 
 // formOf returns a digest of the structure of a type's JSON. Two programs get the same digest if
-// their types have the same JSON fields with the same kinds of values.
+// their types have the same JSON fields with the same kinds of values and the same options.
 //
 // The digest does not depend on the content of a value, such as the keys of maps or the dynamic
 // types in interfaces. Payloads with different digests can't be compared, so a client that could
@@ -240,37 +241,42 @@ func formOf(t reflect.Type) string {
 	if known, ok := forms.Load(t); ok {
 		return known.(string) //nolint:forcetypeassert // nothing else is stored
 	}
-	sum := sha256.Sum256(appendForm(nil, t, map[reflect.Type]int{}))
+	sum := sha256.Sum256(appendForm(nil, t, false, map[reflect.Type]int{}))
 	form := string(sum[:16])
 	forms.Store(t, form)
 	return form
 }
 
-// appendForm appends a description of the type t, from which formOf makes the digest. numbers has a
-// number for each type that has already been described. If such a type occurs again, appendForm
-// appends only its number, so that the description of a recursive type ends.
-func appendForm(b []byte, t reflect.Type, numbers map[reflect.Type]int) []byte {
+// appendForm appends a description of the type t, from which formOf makes the digest. If
+// addressable is true, the values of the type are addressable, and encoding/json calls a
+// MarshalJSON or MarshalText method of *t. numbers has a number for each type that has already been
+// described. If such a type occurs again, appendForm appends only its number, so that the
+// description of a recursive type ends.
+func appendForm(b []byte, t reflect.Type, addressable bool, numbers map[reflect.Type]int) []byte {
 	for t.Kind() == reflect.Pointer && !marshals(t) {
-		t = t.Elem()
+		t, addressable = t.Elem(), true
 	}
 	if n, ok := numbers[t]; ok {
 		return fmt.Appendf(b, "again %d;", n)
 	}
 	numbers[t] = len(numbers)
-	if marshals(t) || marshals(reflect.PointerTo(t)) {
+	if marshals(t) || addressable && marshals(reflect.PointerTo(t)) {
 		return fmt.Appendf(b, "%v;", t)
 	}
 	b = fmt.Appendf(b, "%v", t.Kind())
 	switch t.Kind() { //nolint:exhaustive // no other kind holds anything
 	case reflect.Slice, reflect.Array:
-		b = appendForm(append(b, ' '), t.Elem(), numbers)
+		b = appendForm(append(b, ' '), t.Elem(), addressable || t.Kind() == reflect.Slice, numbers)
 	case reflect.Map:
-		b = appendForm(appendForm(append(b, ' '), t.Key(), numbers), t.Elem(), numbers)
+		b = appendForm(appendForm(append(b, ' '), t.Key(), false, numbers), t.Elem(), false, numbers)
 	case reflect.Struct:
 		b = append(b, '{')
 		for _, f := range fieldsOf(t) {
 			b = fmt.Appendf(b, "%q %t ", f.name, f.quoted)
-			b = appendForm(b, t.FieldByIndex(f.index).Type, numbers)
+			if f.omitEmpty || f.omitZero {
+				b = fmt.Appendf(b, "%t %t ", f.omitEmpty, f.omitZero)
+			}
+			b = appendForm(b, t.FieldByIndex(f.index).Type, addressable, numbers)
 		}
 		b = append(b, '}')
 	}

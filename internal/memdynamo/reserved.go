@@ -7,13 +7,21 @@ import (
 
 // isReserved reports whether an expression may not use the word as an attribute name without a
 // placeholder. Case does not matter.
-func isReserved(word string) bool { return reserved()[strings.ToUpper(word)] }
+//
+// The map is built at the first call, and not in a variable's initialization, because package
+// dynamostore links this package into functions, which never call isReserved.
+func isReserved(word string) bool {
+	reserved.once.Do(func() { reserved.words = wordSet(reservedWords) })
+	return reserved.words[strings.ToUpper(word)]
+}
 
-// reserved returns the words in AWS's list "Reserved words in DynamoDB", including its spelling
-// mistakes. (DynamoDB Local allows CONVERT and SIZE.) The map is built at the first call, because
-// package dynamostore links this package into functions, which never call reserved.
-var reserved = sync.OnceValue(func() map[string]bool { return wordSet(reservedWords) })
+var reserved struct {
+	once  sync.Once
+	words map[string]bool
+}
 
+// reservedWords has the words in AWS's list "Reserved words in DynamoDB", including its spelling
+// mistakes. (DynamoDB Local allows CONVERT and SIZE.)
 const reservedWords = `
 ABORT ABSOLUTE ACTION ADD AFTER AGENT AGGREGATE ALL ALLOCATE ALTER ANALYZE AND ANY ARCHIVE ARE ARRAY
 AS ASC ASCII ASENSITIVE ASSERTION ASYMMETRIC AT ATOMIC ATTACH ATTRIBUTE AUTH AUTHORIZATION AUTHORIZE
