@@ -104,6 +104,9 @@ func TestX5_AFinalFailureAfterFailOpenPrecedesADelayedTransaction(t *testing.T) 
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := resp.Body.Close(); err != nil {
+			t.Error(err)
+		}
 		if resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("the delayed transaction gets %d; want 400", resp.StatusCode)
 		}

@@ -75,7 +75,6 @@ func TestE6_ADeploymentAddsOmitemptyAfterADownstreamKey(t *testing.T) {
 // decimal is like the decimal types of several libraries: zero has more than one form.
 type decimal struct {
 	value *int64
-	exp   int32
 }
 
 func (d decimal) IsZero() bool { return d.value == nil || *d.value == 0 }
