@@ -24,15 +24,13 @@ const (
 // parameter fate says whether this request, or an earlier request of the transaction, may have been
 // applied.
 //
-// If the condition on the record failed, judge returns the record and the error from t.refused, and
-// NotApplied: this request wrote nothing. If the error is nil, an earlier request of the same
-// transaction had already completed the record. In all other cases, judge returns fate and an
-// error.
+// If the condition on the record failed, judge returns the results of t.refused and NotApplied,
+// because this request wrote nothing. In all other cases, judge returns fate and an error.
 func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.Record, wire.Fate, error) {
 	if errors.Is(err, wire.ErrRefused) {
-		// The condition on the record failed. The current record shows whether an earlier request
-		// was applied. If none was, no delayed request can still be applied: it has the same
-		// condition, which fails too.
+		// The condition on the record failed. t.refused examines the record to find out whether an
+		// earlier request was applied. If none was, no delayed request can still be applied: it has
+		// the same condition, which fails too.
 		rec, err := t.refused(p, &p.request.cancelled.CancellationReasons[0])
 		return rec, wire.NotApplied, err
 	}

@@ -42,9 +42,6 @@ func (c *Captured) Writes() ([]CapturedWrite, error) {
 	for i, w := range c.tx.writes {
 		writes[i] = CapturedWrite{w.name, aws.ToString(w.table), w.action()}
 	}
-	if c.tx.err != nil {
-		return writes, c.tx.err
-	}
 	if err := c.tx.validate(); err != nil {
 		return writes, err
 	}

@@ -28,19 +28,17 @@ func clockOf(date time.Time) databaseClock {
 // Use now to find out whether a lease has ended.
 func (c databaseClock) now() time.Time { return c.date.Add(time.Since(c.readAt)) }
 
-// latest returns the current time by the database's clock. Unlike now, it includes the time that
-// this machine slept. But it reads the wall clock, so the result is too late if that clock was set
-// forward.
+// latest is like now, but includes the time during which this machine slept. To do so, it reads the
+// wall clock. If that clock was set forward, the result is ahead of the database's clock.
 //
 // Use latest to compute a new expiry, which must not be in the past. Don't use it to find out
-// whether a lease has ended: by a time that is too late, a live lease could look dead.
+// whether a lease has ended: if the result is ahead, a live lease seems to have ended.
 func (c databaseClock) latest() time.Time {
 	since, _ := elapsed.Since(c.readAt)
 	return c.date.Add(since)
 }
 
-// inspected returns a record, and the changes that operators have made to it, as read by the reply
-// of c.
+// inspected returns an Inspected with the record rec, the operations ops, and the times in c.
 func (c databaseClock) inspected(rec lambdaidem.Record, ops []Operation) Inspected {
 	return Inspected{Record: rec, Operations: ops, Now: c.date, readAt: c.readAt}
 }

@@ -11,11 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// Encryption encrypts, on the client side, the texts in a record that come from handlers: stored
-// answers, the messages of failures, and the results of steps. It also encrypts the answers that
-// operators store when they settle records. The rest of a record stays readable: its scope, its
-// fingerprint, the names of steps, the reasons that operators give, and the failure of a record
-// without an answer (lambdaidem.NoAnswer). The zero Encryption encrypts nothing.
+// Encryption encrypts, on the client side, these texts in a record: answers and failures (including
+// those that operators store), and the results of steps. The rest of a record stays readable, such
+// as its scope, its fingerprint, the names of steps, and the reasons that operators give. The zero
+// Encryption encrypts nothing.
 //
 // The cipher is AES-256-GCM (NIST SP 800-38D). HKDF-SHA256 (RFC 5869) derives a separate key for
 // each text, from the store's key and a salt. So one store key can encrypt any number of texts.
@@ -32,7 +31,7 @@ import (
 //
 // A table may contain texts under several keys, and texts that are not encrypted. Before you set
 // Options.Encryption, deploy this version of the toolkit everywhere, because older versions refuse
-// encrypted records. A store without that option responds to a replay of an encrypted answer with
+// encrypted records. A store without that option can't decrypt an answer, and a retry gets
 // lambdaidem.ErrAnswerUnavailable.
 //
 // Encryption makes an answer about 160 bytes larger, and any other text about 65 bytes plus the

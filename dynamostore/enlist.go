@@ -183,8 +183,8 @@ func (t *Tx) mustBeOpen() {
 }
 
 // refuse forbids enlisting until refuse(nil) is called: every call that enlists or changes a write
-// panics with a message that includes err. The guard calls refuse with an error when a step or a
-// guarded call inside the handler begins. It calls refuse(nil) when the step or call ends.
+// panics with a message that includes err. The guard forbids enlisting while a step or a guarded
+// call runs inside the handler: a retry may skip the step or call, and with it the write.
 func (t *Tx) refuse(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,10 +11,13 @@ const (
 	maxTxSize  = 4 << 20 // the maximum total size in bytes
 )
 
-// validate returns a WriteError if DynamoDB would refuse the writes whatever the tables contain: a
-// write is incomplete, two writes are to the same item, or a limit is exceeded. Otherwise it
-// returns nil. The checks that need a store are in validateFor. The caller must hold t.mu.
+// validate returns a WriteError if a write could not be enlisted, or if DynamoDB would refuse the
+// writes whatever the tables contain: a write is incomplete, two writes are to the same item, or a
+// limit is exceeded. Otherwise it returns nil. The caller must hold t.mu.
 func (t *Tx) validate() error {
+	if t.err != nil {
+		return t.err
+	}
 	if n := len(t.writes); n > maxActions-1 {
 		return &WriteError{Err: fmt.Errorf("there are %d; a transaction takes %d, and one of them is the record's", n, maxActions)}
 	}
@@ -39,14 +42,12 @@ func (t *Tx) validate() error {
 	return nil
 }
 
-// validateFor returns a WriteError if Tx could not enlist one of the writes, or if the writes can't
-// be made in one transaction with a record of the store s. Otherwise it returns nil.
+// validateFor is like validate, but also returns a WriteError if the writes can't be in one
+// transaction with a record of the store s: if a table is in another Region or account, or if a
+// write is to a record.
 func (t *Tx) validateFor(s *Store) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.err != nil {
-		return t.err
-	}
 	if err := t.validate(); err != nil {
 		return err
 	}

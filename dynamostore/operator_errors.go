@@ -23,7 +23,7 @@ var (
 	// ErrRecordReleased means that the record is already released. Only Release returns it.
 	ErrRecordReleased = errors.New("the record is released already: the next retry runs")
 	// ErrRecordGone means that there is no such record, or that it has expired. A
-	// retry runs the handler as the first attempt.
+	// retry then counts as the first attempt, and runs the handler.
 	ErrRecordGone = errors.New("there is no such record, or it has expired")
 )
 

@@ -85,15 +85,15 @@ const opPurge = "purge"
 // Purge erases the answers of the records that PurgeOptions.Match selects. It scans the whole
 // table.
 //
-//   - A completed record loses its answer, or the text of its failure, and all parts of the answer.
-//     The record itself stays until its TTL, so no retry runs the handler a second time. A retry
-//     gets [lambdaidem.ErrAnswerUnavailable].
+//   - A completed record loses its answer or failure. The record itself stays until its TTL, so no
+//     retry runs the handler a second time. A retry gets [lambdaidem.ErrAnswerUnavailable].
 //   - The results of steps stay in records that are released or in progress, because the next
 //     attempt needs them. PurgeOptions.Steps erases these results too, and PurgeOptions.Forget
 //     erases those of released records.
 //   - A record in progress is changed only by PurgeOptions.Steps, and never while its lease is
 //     live.
-//   - A part of an answer is deleted if no record refers to the part; see below for exceptions.
+//   - Parts of erased answers are deleted, and so are most parts to which no record refers; see
+//     below.
 //
 // A purge changes nothing outside the table. A guard's cache (lambdaidem.Options.Cache) may replay
 // an erased answer until the cache entry expires. Backups, streams and logs keep their copies. A
@@ -107,18 +107,19 @@ const opPurge = "purge"
 //
 // # Parts of answers
 //
-// A record keeps a list of the parts of its erased answer until all of them are deleted. So a later
-// purge can finish a purge that was interrupted.
+// A store divides a large answer into parts. Each part is an item of its own in the table, and the
+// record refers to these items. When a record loses its answer, it keeps a list of the parts until
+// all of them are deleted. So a later purge can finish a purge that was interrupted.
 //
 // For each part in the table, Purge calls Match with a Record that has only the record's ID, Scope
-// and Token, and in StartedAt the time at which the part was written. A part that no record refers
-// to stays in these cases:
+// and Token, and in StartedAt the time at which the part was written. If Match returns true and no
+// record refers to the part, Purge deletes the part, except in these cases:
 //
 //   - The record is in progress under the token of the attempt that wrote the part.
 //   - The item with the record's id is not a record of this package.
-//   - The part was written less than an hour ago, so its attempt may still complete the record. But
-//     if an attempt has already completed the record, and the record has not expired, the part is
-//     deleted: an attempt's answer is never replaced, unlike an operator's.
+//   - The part was written less than an hour ago, so its record may yet refer to it. But if an
+//     attempt has completed the record, and the record has not expired, the part is deleted,
+//     because an attempt's answer is never replaced.
 //
 // If a purge has deleted parts, repeat the purge an hour later. A delayed request may have written
 // a part again, which only another purge or TTL deletes.

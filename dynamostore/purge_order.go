@@ -6,12 +6,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// record purges one record. It calls the functions that p.writes returns, in order. A function
+// record purges one record. It calls the functions that p.tasks returns, in order. A function
 // returns false if the record has changed since it was read. The method record then stops, and
 // counts the record in PurgeProgress.Changed.
 func (p *purge) record(ctx context.Context, itm *item, clock databaseClock) error {
-	for _, write := range p.writes(itm, clock) {
-		if done, err := write(ctx); err != nil || !done {
+	for _, task := range p.tasks(itm, clock) {
+		if done, err := task(ctx); err != nil || !done {
 			if err == nil {
 				p.count(func(sum *PurgeProgress) { sum.Changed++ })
 			}
@@ -22,11 +22,11 @@ func (p *purge) record(ctx context.Context, itm *item, clock databaseClock) erro
 	return nil
 }
 
-// The method writes returns the functions that purge a record, in the order in which the caller
-// must call them. Each function sends requests, and returns false if DynamoDB refused a request
-// because the record has changed since it was read. The caller must then stop.
-func (p *purge) writes(itm *item, clock databaseClock) (all []func(context.Context) (bool, error)) {
-	add := func(write func(context.Context) (bool, error)) { all = append(all, write) }
+// tasks returns the functions that purge a record, in the order in which the caller must call
+// them. Each function sends requests, and returns false if DynamoDB refused a request because the
+// record has changed since it was read. The caller must then stop.
+func (p *purge) tasks(itm *item, clock databaseClock) (all []func(context.Context) (bool, error)) {
+	add := func(task func(context.Context) (bool, error)) { all = append(all, task) }
 	switch {
 	case p.erasesSteps(itm, clock):
 		add(func(ctx context.Context) (bool, error) { return p.eraseSteps(ctx, itm, clock) })

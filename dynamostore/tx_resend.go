@@ -33,8 +33,8 @@ const maxResend = 9 * time.Minute
 // maxResendWithLease is how long the transaction of an attempt with a lease may be sent after
 // Commit began to prepare it. Such a transaction is never applied twice, because it requires a
 // record in progress and completes the record. The limit is for operators who restore a table: they
-// must know when no transaction can arrive any more. AWS rejects a request that arrives more than
-// 15 minutes after it was signed.
+// must know when no transaction can arrive any more. This is 30 minutes after Commit began, because
+// AWS rejects a request that arrives more than 15 minutes after it was signed.
 const maxResendWithLease = 15 * time.Minute
 
 var errTooLate = errors.New("the transaction is too old to be sent: the process was frozen, or DynamoDB did not reply for minutes")

@@ -5,11 +5,10 @@ import (
 	"errors"
 )
 
-// claimFailed decides how an attempt without a lease continues after the database refused its
-// completion. The completion also claims the record, and rec, the current record, did not allow the
-// claim. If mayRetry is true, the attempt may send another completion, which takes over the
-// returned oldRec. Otherwise the attempt ends, and d is what the caller of the guarded call
-// receives.
+// claimFailed decides how an attempt without a lease continues. The database has refused the write
+// that claims and completes the record, because the current record, rec, does not permit the claim.
+// If mayRetry is true, the attempt may send another such write, whose claim takes over oldRec.
+// Otherwise the attempt ends, and the caller of the guarded call receives d.
 func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldRec Record, mayRetry bool) {
 	rec, recMeaning := a.meaningWithoutLease(ctx, rec)
 	switch {

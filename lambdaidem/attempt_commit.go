@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// This file completes records with a transaction. An attempt needs a transaction in three
-// cases: its handler has enlisted writes, Options.Optimistic is set, or the attempt runs
-// without a lease because of Options.FailOpen and the database has rejected its earlier
-// transaction. If the attempt has no lease, the transaction also claims the record.
+// This file completes records with a transaction. An attempt needs a transaction if its handler has
+// enlisted writes, and in the cases that completingTx lists. If the attempt has no lease, the
+// transaction also claims the record.
 
 // completion returns the completion that stores the result r, to be sent with the transaction tx,
 // or with Store.Complete if tx is nil. In a transaction of an attempt without a lease, the
@@ -66,13 +65,15 @@ func (c *Completion) with(r Result) *Completion {
 
 // completingTx returns the transaction that completes the record, or nil if Store.Complete
 // completes it. If tx, the transaction with the handler's writes, is not nil, completingTx returns
-// tx. Otherwise it returns a new transaction in these cases:
+// tx. Otherwise it returns a new transaction if the attempt has no lease and must store its answer
+// before the client receives it. This is so in three cases:
 //
 //   - The attempt is optimistic.
 //   - The attempt failed open, and the database has rejected an earlier transaction with the
 //     handler's writes.
-//   - The attempt failed open, and its answer is a failure. The record must have the failure before
-//     the client does: otherwise the transaction of another attempt could still commit.
+//   - The attempt failed open, its answer is a failure, and a transaction can still be sent. If the
+//     failure were not stored, the transaction of another attempt could commit after the client has
+//     received the failure.
 func (a *attempt) completingTx(tx Tx, o Outcome) Tx {
 	failure := a.failedOpen && o == OutcomeFailed && a.g.transact != nil && a.maySendTx()
 	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected || failure) {

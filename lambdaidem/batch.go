@@ -23,9 +23,10 @@ type messageGuard[E, M any] struct {
 }
 
 // longestWait is the default BatchOptions.Wait for an event source that limits the retries of a
-// message. No function has a longer timeout, not even on managed instances (AWS Lambda, "Lambda
-// quotas"). In effect, a message waits for another attempt until shortly before the invocation's
-// deadline: a message that failed at once could use up its retries.
+// message. While another attempt for the same message is running, the message waits rather than
+// fails, because each failure costs one of these retries. No function has a longer timeout, not
+// even on managed instances (AWS Lambda, "Lambda quotas"), so the invocation's deadline limits the
+// wait.
 const longestWait = 90 * time.Minute
 
 func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M) error, optFns []func(*BatchOptions[M])) *messageGuard[E, M] {

@@ -78,10 +78,10 @@ type BatchOptions[M any] struct {
 	WholeBatch bool
 	// Discard reports whether to give up on a message that the guard refuses with [ErrKeyMissing],
 	// [ErrKeyInvalid] or [ErrPayloadMismatch]. If Discard returns true, the message is acknowledged
-	// without running, and a warning is logged on slog.Default(). If the message was a mismatch,
-	// identical messages later in the same batch are acknowledged too, without a call of Discard.
-	// Default: nil; a refused message is then reported as failed. Discard must be safe for
-	// concurrent use if Concurrency is above 1.
+	// without running, and a warning is logged on slog.Default(). If cause is an
+	// [ErrPayloadMismatch], identical messages later in the same batch are acknowledged too,
+	// without a call of Discard. Default: nil; a refused message is then reported as failed.
+	// Discard must be safe for concurrent use if Concurrency is above 1.
 	//
 	// A shard of a stream can't advance past a failed message until the retry limits of its event
 	// source mapping are reached. To let it advance, store the message elsewhere and then return
@@ -95,9 +95,9 @@ type BatchOptions[M any] struct {
 	//
 	// The guard does not call Discard, and the message fails, in these cases:
 	//
-	//   - The mismatch may be due to a deployment that changed the fingerprint options, and an
-	//     earlier delivery of the same message may be unfinished: the record is not completed, or
-	//     an operator has completed it as failed.
+	//   - The record may be from an earlier delivery of the same message that did not succeed: the
+	//     fingerprint options have changed since, and the record is not completed, or an operator
+	//     has completed it as failed.
 	//   - A function of the application, such as Key, panicked before the handler could run.
 	//   - The handler ran before the guard refused the message, and may have had an effect. It ran
 	//     without a lease (Options.FailOpen), lost its lease to another attempt, or made a guarded

@@ -191,9 +191,8 @@ func (b *budget) finishContext(ctx context.Context) (context.Context, context.Ca
 const longestFinish = 15 * time.Minute
 
 // cleanupContext returns the context for releasing a record, or for the transaction of an unguarded
-// call. The context ignores cancellation of the request's context. It ends at finishEnd or
-// cleanupEnd, whichever is earlier, or at cleanupEnd if finishEnd has passed. The time after
-// finishEnd is for sending the answer.
+// call. The context ignores cancellation of the request's context. It ends at cleanupEnd or, to
+// leave time for sending the answer, at finishEnd if that is earlier and has not passed.
 func (b *budget) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.cleanupEnd()
 	if due := b.finishEnd(); time.Until(due) > 0 {

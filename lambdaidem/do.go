@@ -63,9 +63,10 @@ type Call struct {
 // errors.As find everything in the error that fn returned, except:
 //
 //   - a guard's error about a step or a guarded call inside fn, and the code of that error
-//   - [ErrRetryable] or [ErrPermanent], unless [Retryable] or [Permanent] has decided the outcome
-//   - any Code or *Error that a replay of the error would lack, if the error is one that is
-//     replayed, such as one marked with [Permanent]
+//   - [ErrRetryable] and [ErrPermanent], the codes of the marks [Retryable] and [Permanent], unless
+//     that mark has decided the outcome
+//   - if the error is stored, such as one marked as Permanent: any Code or *Error that a replay
+//     would lack
 //
 // Do wraps the error if one of these exceptions applies, or if a guarded handler has called Do. A
 // mark such as Retryable that fn put on the error does not affect that handler's outcome, because

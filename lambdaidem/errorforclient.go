@@ -66,25 +66,21 @@ func (g *Guard) decidingError(err error, outcome Outcome, mark markAround) *Erro
 		switch {
 		case e.stored:
 			return e.storedAs
-		// Inside an error marked as Permanent, use the application's *Error even if it comes from
-		// an inner call whose failure is not stored.
-		case mark == markedPermanent:
+		case mark == markedPermanent: // the handler has marked the inner call's error as final
 			return applicationsError(e)
+		default: // the error is not final: a retry of the inner call may succeed
+			return nil
 		}
-		return nil
 	case *permanentError:
 		return g.decidingError(e.err, outcome, markedPermanent)
 	case *retryableError:
-		// Inside an error marked as Retryable, look only for stored failures of inner calls and for
-		// errors marked as Permanent.
-		if mark == unmarked {
-			mark = markedRetryable
-		}
-		return g.decidingError(e.err, outcome, mark)
+		// A Permanent around e takes precedence over e.
+		return g.decidingError(e.err, outcome, max(mark, markedRetryable))
 	case *Error:
 		switch {
-		// Skip a refusal of an inner call, and any *Error inside an error marked as Retryable.
-		case isRefusal(e) && !e.ofOwnWrites(), mark == markedRetryable:
+		case isRefusal(e) && !e.ofOwnWrites(): // the refusal of an inner call
+			return nil
+		case mark == markedRetryable: // e asks the client to repeat the request
 			return nil
 		// Outside marks, skip an *Error whose own outcome is not the given outcome, such as a 503
 		// made by Reject.

@@ -10,8 +10,7 @@ import (
 // because the errors inside it describe only the inner call.
 //
 // If err has a method As, the result also has the marks and the innerError that only this method
-// finds. If there are any, the result ends with errUnseen, which stands for further errors that As
-// may find. Because errUnseen has no mark, isRetryable then returns false.
+// finds. If there are any, the result ends with errUnseen.
 func children(err error) []error {
 	if _, ok := err.(*innerError); ok { //nolint:errorlint // err itself
 		return nil
@@ -83,8 +82,9 @@ func same(a, b error) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b //nolint:errorlint // the errors themselves
 }
 
-// errUnseen stands for the errors inside an error that can't be listed, because only a method As
-// can find them; see children.
+// errUnseen stands for errors inside an error that can't be listed, because only a method As can
+// find them; see children. They may come from a call that had an effect. errUnseen is not marked as
+// Retryable, so isRetryable returns false for the error that contains it.
 var errUnseen = errors.New("errors that can't be seen")
 
 // errorsByAs returns the errors that e.As finds, at most one of each of these types: innerError,
@@ -132,21 +132,20 @@ func hasOwn[M error](err error) bool {
 	return ok
 }
 
-// anyVisible reports whether match returns true for err or for an error that err wraps, including
-// the errors of inner calls. It skips codes and refusals of guards, and everything that a refusal
-// wraps. The parameter byGuard says that a guard made err, and that err's code is wanted: codes and
-// refusals are then skipped only inside the errors of inner calls.
-func anyVisible(err error, byGuard bool, match func(error) bool) bool {
+// anyByApplication reports whether match returns true for err or for an error that err wraps,
+// including the errors of inner calls. It skips the codes and refusals that guards made, and the
+// errors that such a refusal wraps, because they are about the refused call.
+func anyByApplication(err error, match func(error) bool) bool {
 	if inner, ok := err.(*innerError); ok { //nolint:errorlint // the tree is walked here
-		return anyVisible(inner.err, false, match)
+		return anyByApplication(inner.err, match)
 	}
 	switch {
-	case err == nil, !byGuard && isRefusal(err): // the cause of a refusal is about the refused call too
+	case err == nil, isRefusal(err):
 		return false
-	case (byGuard || !isGuardsCode(err) && !isPermanentReplay(err)) && match(err):
+	case !isGuardsCode(err) && !isPermanentReplay(err) && match(err):
 		return true
 	}
-	return slices.ContainsFunc(children(err), func(one error) bool { return anyVisible(one, byGuard, match) })
+	return slices.ContainsFunc(children(err), func(one error) bool { return anyByApplication(one, match) })
 }
 
 // isGuardsCode reports whether err itself is one of the guard's codes.
@@ -221,8 +220,8 @@ func firstError(err error) (first *Error) {
 // applicationsError returns the first *Error in err's tree that the application made, and not a
 // guard. It returns nil if there is none.
 func applicationsError(err error) (first *Error) {
-	anyVisible(err, false, func(err error) bool {
-		first, _ = err.(*Error) //nolint:errorlint // anyVisible walks the tree
+	anyByApplication(err, func(err error) bool {
+		first, _ = err.(*Error) //nolint:errorlint // anyByApplication walks the tree
 		return first != nil
 	})
 	return first

@@ -30,8 +30,8 @@ func (g *Guard) answerOfError(err error, outcome Outcome) answerTells {
 	if e := g.answeredError(err, outcome); e != nil && !e.byGuard() && e.isFinal() {
 		return final
 	}
-	if anyVisible(err, false, func(err error) bool {
-		e, ok := err.(*Error) //nolint:errorlint // anyVisible walks the tree
+	if anyByApplication(err, func(err error) bool {
+		e, ok := err.(*Error) //nolint:errorlint // anyByApplication walks the tree
 		return ok && e.isFinal()
 	}) {
 		return final

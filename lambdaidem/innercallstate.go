@@ -66,8 +66,9 @@ func (i *innerCalls) end() {
 // Any other call may settle earlier calls for the same record, for example because the record now
 // has an answer. recordEnding removes the settled calls from i.unsettled.
 //
-//   - number is the call's number; see attempt.beginInner. callsBegun counts the calls that have
-//     begun.
+//   - number is the call's number; see attempt.beginInner.
+//   - callsBegun counts the calls that have begun. recordEnding loads it while i.mu is locked, so
+//     that a stored count is never replaced by a smaller one.
 //   - innerEnding says how the call ended; see attempt.endingOf.
 //   - ran reports whether the inner call ran its handler and was not refused.
 //   - effect reports whether the call may have had an effect.
@@ -81,13 +82,10 @@ func (i *innerCalls) recordEnding(number int64, callsBegun *atomic.Int64, rec in
 		if i.unsettled == nil {
 			i.unsettled = make(map[innerRecord]unsettledCall)
 		}
-		// Load the counter while the mutex is locked. Otherwise another call that ends at the same
-		// time could replace a larger count with a smaller one, and the next case would miss an
-		// overlap.
 		i.unsettled[rec] = unsettledCall{outcomeOfBoth(innerEnding, earlier.innerEnding), effect || earlier.effect, callsBegun.Load()}
-	// If the two calls overlapped, keep the earlier call in i.unsettled: the handler may return the
-	// earlier call's refusal, although the new call succeeded.
-	case number <= earlier.callsBegun: // the new call began before the earlier call ended
+	// The new call began before the earlier call ended. Keep the earlier call in i.unsettled: the
+	// handler may return that call's refusal, although the new call succeeded.
+	case number <= earlier.callsBegun:
 	case innerEnding == OutcomeSucceeded, innerEnding == OutcomeFailed: // the record has an answer
 		delete(i.unsettled, rec)
 	case innerEnding == "" && ran && !earlier.effect: // the earlier call was only refused

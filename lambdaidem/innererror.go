@@ -37,7 +37,7 @@ func (e *innerError) Error() string { return e.err.Error() }
 //
 //   - ErrRetryable, if e.retryable is set;
 //   - an error in e.err's tree of wrapped errors, except codes and errors that a guard returned to
-//     the inner call's function; see anyVisible.
+//     the inner call's function; see anyShown.
 //
 // If e.stored is set, a target that is a Code or an *Error can match only the stored failure.
 func (e *innerError) Is(target error) bool {
@@ -55,7 +55,7 @@ func (e *innerError) Is(target error) bool {
 		}
 	}
 	isComparable := reflect.TypeOf(target).Comparable()
-	return anyVisible(e.err, e.byGuard, func(err error) bool {
+	return e.anyShown(func(err error) bool {
 		if isComparable && err == target {
 			return true
 		}
@@ -64,7 +64,7 @@ func (e *innerError) Is(target error) bool {
 	})
 }
 
-// As is called by errors.As. It searches the part of e.err's tree of wrapped errors that anyVisible
+// As is called by errors.As. It searches the part of e.err's tree of wrapped errors that e.anyShown
 // visits. If it finds an error of the type that target points to, it sets the value behind target
 // to that error and returns true. As never finds the wrapper that Permanent, Retryable or
 // Uncertain adds. If e.stored is set, As finds a Code or an *Error only in the stored failure.
@@ -89,7 +89,7 @@ func (e *innerError) As(target any) bool {
 		}
 	}
 	to := reflect.ValueOf(target).Elem()
-	return anyVisible(e.err, e.byGuard, func(err error) bool {
+	return e.anyShown(func(err error) bool {
 		if reflect.TypeOf(err).AssignableTo(to.Type()) {
 			to.Set(reflect.ValueOf(err))
 			return true
@@ -108,6 +108,23 @@ func (e *innerError) As(target any) bool {
 	})
 }
 
+// anyShown reports whether match returns true for e.err or for an error that e.err wraps, including
+// the errors of further inner calls. It skips codes and errors that a guard returned to the inner
+// call's function.
+func (e *innerError) anyShown(match func(error) bool) bool {
+	if !e.byGuard {
+		return anyByApplication(e.err, match)
+	}
+	// e.err is about the inner call itself. Skip codes and errors only in the errors of further
+	// inner calls.
+	return anyIn(e.err, func(err error) bool {
+		if inner, ok := err.(*innerError); ok { //nolint:errorlint // anyIn walks the tree
+			return anyByApplication(inner.err, match)
+		}
+		return match(err)
+	})
+}
+
 // code returns the code that the record stores for the error. Call it only if e.stored is set.
 func (e *innerError) code() Code {
 	if e.storedAs != nil {
@@ -120,8 +137,8 @@ func (e *innerError) code() Code {
 // the error that e wraps. These are the differences:
 //
 //   - e.err contains a code or an error of a guard that e hides.
-//   - The inner call's function made the stored failure, and e.err lacks the code of that failure
-//     or has another code or *Error in addition. e shows only those of the stored failure.
+//   - The record stores e.err as a failure, so e shows only the failure's code and *Error. e.err
+//     lacks that code, or has other codes or *Errors.
 //   - e matches ErrRetryable, but e.err does not.
 func (e *innerError) differs() bool {
 	hides := func(code Code) bool { return errors.Is(e.err, code) && !errors.Is(e, code) }

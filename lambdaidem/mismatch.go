@@ -59,9 +59,9 @@ func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	}
 }
 
-// mayReplace reports whether the call may claim rec, a released record without steps, without proof
-// that both have the same payload. rec.Bound says why rec refuses another payload, and is empty if
-// it doesn't.
+// mayReplace reports whether the call may claim rec, a released record without steps, although the
+// record's payload may differ from the call's. rec.Bound says why rec refuses another payload. It
+// is empty if rec accepts any payload.
 func (c *call) mayReplace(rec Record) bool {
 	switch rec.Bound {
 	case "":

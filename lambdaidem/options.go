@@ -187,9 +187,10 @@ type Options struct {
 	// call has done.
 	//
 	// A handler without a lease has at most 30 minutes from the beginning of its attempt, less
-	// Reserve. Its context ends then, for the reason given at Optimistic. After the run, the guard
-	// tries to store the answer. The client gets this answer even if it could not be stored, such
-	// as when the store does not reply, except in these cases:
+	// Reserve. Its context ends then: a later write could arrive after the record that must refuse
+	// it was deleted; see [KeptAfterExpiry]. After the run, the guard tries to store the answer.
+	// The client gets this answer even if it could not be stored, such as when the store does not
+	// reply, except in these cases:
 	//
 	//   - Another attempt has stored an answer. The client gets that answer. It may be a failure,
 	//     although this run had an effect.

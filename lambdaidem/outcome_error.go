@@ -10,7 +10,8 @@ import (
 //
 // innerFailure is the outcome to return if err is the stored failure of a guarded call that the
 // handler made. It is normally OutcomeFailed, because every retry gets the same stored failure. For
-// the handler of a message it is "", because the message must run again.
+// the handler of a message it is "", so that the policy decides: the guard never stores a message
+// as failed.
 func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 	if o := g.outcomeOfMarks(err, innerFailure); o != "" {
 		return o
@@ -30,9 +31,9 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 //   - An ErrOutcomeUnknown, whose outcome is uncertain.
 //   - The stored failure of a guarded call that the handler made. Its outcome is innerFailure.
 //
-// Any other error has the outcome of the errors that it wraps. Under policy Hold, it is uncertain
-// if any of the wrapped errors determines no outcome: that wrapped error may come from a call that
-// had an effect.
+// Any other error has the outcome of the errors that it wraps. Under policy Hold, its outcome is
+// OutcomeUncertain if one of the wrapped errors determines no outcome: that wrapped error may come
+// from a call that had an effect.
 func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *panicError: // the value of a panic is not a mark

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 )
 
@@ -25,10 +24,12 @@ func (h *guarded) readBody(r *http.Request, reqTarget target) ([]byte, *Error) {
 			return body, bodyTooLarge(int64(h.g.opts.MaxBody))
 		}
 	}
-	switch length := bodyLength(r, isFirst(r, reqTarget, h)); {
-	case length == int64(len(body)), length == bodyUnread:
+	length := bodyLength(r)
+	readAsForm := r.PostForm != nil || r.MultipartForm != nil // by an outer handler
+	switch {
+	case length == int64(len(body)), length < 0 && isFirst(r, reqTarget, h):
 		return body, nil
-	case length < 0:
+	case length < 0 && !readAsForm:
 		return body, bodyUnknown(http.StatusLengthRequired, "The request has no Content-Length, so it can't be told here whether its body is whole.",
 			errors.New("the body's length is unknown, and handlers outside of the guard may have read some of it: "+
 				"put lambdaidem.Outermost around the outermost handler"))
@@ -39,15 +40,11 @@ func (h *guarded) readBody(r *http.Request, reqTarget target) ([]byte, *Error) {
 	}
 }
 
-// bodyLength returns the number of bytes in the body that the client sent. That is r.ContentLength
-// or, without a Content-Length, original.bytesRead, the number of bytes that handlers and readBody
-// have read. Call bodyLength only after the body was read to its end. An outer handler that
-// replaces the body must set r.ContentLength.
-//
-// If neither number is known, the result is bodyPartlyRead if a handler has parsed the body as a
-// form. Otherwise the result is bodyUnread if direct is true, or -1 if it is false. The parameter
-// direct is the result of isFirst.
-func bodyLength(r *http.Request, direct bool) int64 {
+// bodyLength returns the number of bytes in the body that the client sent, or -1 if it is unknown.
+// The number is r.ContentLength or, without a Content-Length, original.bytesRead, the number of
+// bytes that handlers and readBody have read. Call bodyLength only after the body was read to its
+// end. An outer handler that replaces the body must set r.ContentLength.
+func bodyLength(r *http.Request) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI
 	switch {
@@ -55,26 +52,13 @@ func bodyLength(r *http.Request, direct bool) int64 {
 		return r.ContentLength
 	case counted:
 		return o.bytesRead
-	case r.PostForm != nil, r.MultipartForm != nil:
-		return bodyPartlyRead
-	case direct:
-		return bodyUnread
 	default:
 		return -1
 	}
 }
 
-// Results of bodyLength for a body of unknown length. bodyUnread means that no outer handler, which
-// is a handler around the guarded one, has read any of the body. bodyPartlyRead means that an outer
-// handler has read a part. It exceeds the length of any body, so readBody finds bytes missing and
-// refuses the request.
-const (
-	bodyUnread     = -2
-	bodyPartlyRead = math.MaxInt64
-)
-
-// isFirst reports whether the server calls h directly, or through an http.ServeMux only. No
-// other handler can then have read the body.
+// isFirst reports whether the server calls h directly, or through an http.ServeMux only. No other
+// handler can then have read any of the body.
 func isFirst(r *http.Request, reqTarget target, h *guarded) bool {
 	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if server == nil || r.URL.EscapedPath() != reqTarget.path || r.Form != nil || r.PostForm != nil || r.MultipartForm != nil {

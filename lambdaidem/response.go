@@ -35,8 +35,8 @@ type Response struct {
 	trailer map[string][]string
 }
 
-// Set replaces all values of the header with the given name with one value. The case of the name
-// does not matter.
+// Set sets the header with the given name to a single value, and removes its earlier values. The
+// case of the name does not matter.
 func (r *Response) Set(name, value string) {
 	r.Del(name)
 	if r.Header == nil {

@@ -16,9 +16,8 @@ type target struct{ host, path, query string }
 const rewrittenTo = " > "
 
 // targetOf returns the target of a request. It reads RequestURI and not URL, because
-// http.StripPrefix and routers change only URL. An outer handler may also change RequestURI or
-// Host. If the middleware Outermost has recorded the values that the client sent, the target then
-// has both.
+// http.StripPrefix and routers change only URL. To notice that an outer handler has rewritten
+// RequestURI or Host, it compares them with the values that the middleware Outermost has recorded.
 func targetOf(r *http.Request) (target, *Error) {
 	o, uri := originalOf(r), r.RequestURI
 	if o != nil && uri == "" {

@@ -89,8 +89,8 @@ type Completion struct {
 }
 
 // Rejected is the error of a transaction that the database refused because of one of the handler's
-// writes. The guard treats a Rejected as if the handler had returned an error: the result of
-// Verdict, or Err if Verdict is nil or returns nil.
+// writes. The guard then acts as if the handler had returned the error from Verdict, or Err if
+// Verdict is nil or returns nil.
 type Rejected struct {
 	// Err is the error that the handler specified for the failed condition, or else an
 	// error that names the failed write.

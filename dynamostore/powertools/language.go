@@ -36,8 +36,8 @@ const (
 // records too.
 //
 // If the table has a record for the data, set Selection.ID to the record's id. Return [ErrNoRecord]
-// instead of a Selection only if the table can't have one: the handler then runs, and would repeat
-// what the old function has done.
+// instead of a Selection only if the table can't have one. The handler then runs: if there were a
+// record after all, the handler would repeat what the old function has done.
 var ErrNothingSelected = errors.New("powertools: the selected data is missing: check the selection. " +
 	"If it is right, look for a record of such data in the table, because some versions of Powertools store one, and set Selection.ID to its id; " +
 	"return ErrNoRecord only if the old function stored none")

@@ -44,12 +44,13 @@ func (r Request) IdentityALB() lambdaidem.Identity {
 	return identity
 }
 
-// IdentityHTTP returns the identity of the record for a request of [Request.HTTP]. An http.ServeMux
-// must route the request by a pattern that ends in Route, such as "POST /payments/{id}".
+// IdentityHTTP returns the identity of the record for a request of [Request.HTTP]. It assumes that
+// an http.ServeMux routes the request to the guard's middleware, by a pattern that ends in Route,
+// such as "POST /payments/{id}".
 //
-// In two cases, a guard identifies the record by the path instead: its middleware wraps the mux, or
-// another router does not set http.Request.Pattern. Then set Route of the result to "" and Path to
-// the request's path.
+// If the middleware wraps the mux, or if you use a router that does not set http.Request.Pattern,
+// the guard identifies the record by the path instead. Then set Route of the result to "" and Path
+// to the request's path.
 func (r Request) IdentityHTTP() lambdaidem.Identity {
 	identity := r.Identity()
 	identity.Principal, identity.Host = "", host

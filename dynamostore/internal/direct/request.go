@@ -81,8 +81,8 @@ const mostFields = 12
 //	signedAt    the date of the signature
 func (t *Transport) request(ctx context.Context, a *attempt, dbReq *wire.Request, dest *endpoint, creds *aws.Credentials, invocation string, signedAt time.Time) (*http.Request, error) {
 	// Count the header fields, to create the map with the exact size: for nine fields, Go allocates
-	// twice as much memory as for eight. net/http adds host and content-length. The session token
-	// is counted below.
+	// twice as much memory as for eight. Leave out host and content-length, which net/http sends
+	// without an entry in the map, and the session token, which is counted below.
 	fields := len(t.head.fields) - len([...]string{lineHost, lineLength, fieldToken}) + len([...]string{fieldSignature}) + len(dest.headers)
 	trace, traced := t.trace.id(ctx)
 	if traced {

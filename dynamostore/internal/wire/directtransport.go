@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// A DirectTransport makes the first attempt of each call without the SDK's middleware, which is
-// faster. If the attempt has to be repeated, the SDK's client makes all later attempts.
+// A DirectTransport makes the first attempt of each call. It is faster than the SDK's client,
+// because it does not use the SDK's middleware. If the attempt has to be repeated, the SDK's client
+// makes all later attempts.
 type DirectTransport interface {
 	// Attempt makes the first attempt of a call, and returns the outcome. If it did not send the
 	// request, it returns nil. The SDK's client then makes the first attempt.

@@ -100,7 +100,7 @@ func Append(dst, src []byte, lim Limits) ([]byte, bool) {
 	}
 	at := len(dst)
 	dst = slices.Grow(dst, len(s.spelt))[:at+len(s.spelt)]
-	s.reorder(dst[at:], 0, len(s.spelt), len(s.moved))
+	s.reorder(dst[at:], 0, len(s.spelt), len(s.toReorder))
 	return dst, true
 }
 

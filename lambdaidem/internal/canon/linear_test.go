@@ -95,7 +95,7 @@ func TestS2_WorkIsLinear(t *testing.T) {
 				t.Errorf("%s: %d bytes have a canonical form: %v", name, len(src), ok)
 			}
 			if ok {
-				s.reorder(make([]byte, len(s.spelt)), 0, len(s.spelt), len(s.moved))
+				s.reorder(make([]byte, len(s.spelt)), 0, len(s.spelt), len(s.toReorder))
 			}
 			if s.cost > perByte*len(src) {
 				t.Errorf("%s: %d bytes cost %d steps, more than %d for each", name, len(src), s.cost, perByte)

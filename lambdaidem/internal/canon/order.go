@@ -24,7 +24,7 @@ type opened struct {
 	start     int  // position of the object in the output
 	members   int  // index of its first member in scanner.openMembers
 	names     int  // offset of its first member's folded name in scanner.names
-	moved     int  // len(scanner.moved) when the object began
+	inner     int  // len(scanner.toReorder) when the object began
 	unordered bool // the members read so far are not sorted
 }
 
@@ -32,7 +32,7 @@ type opened struct {
 type object struct {
 	start, end   uint32 // position of the object in the output
 	first, count uint32 // its members are scanner.sorted[first:first+count]
-	moved        uint32 // len(scanner.moved) when the object began: the index of the first object inside it, if there is one
+	inner        uint32 // len(scanner.toReorder) when the object began: the index of the first object inside it, if there is one
 }
 
 // member is a member of an object that is being read.
@@ -43,17 +43,16 @@ type member struct {
 }
 
 // position says where a member is in the output before members are reordered: from start to end.
-// scanner.moved lists the objects whose members must be reordered, and moved is the length of that
-// list after the member was read. The objects in scanner.moved[:moved] that begin at or after start
-// are those inside the member. They are the last ones.
+// The objects inside the member whose members must be reordered are the last ones in
+// scanner.toReorder[:endInner], those that begin at or after start.
 type position struct {
 	start, end uint32
-	moved      uint32
+	endInner   uint32 // len(scanner.toReorder) after the member was read
 }
 
 // begin starts reading an object.
 func (s *scanner) begin() opened {
-	return opened{start: s.at(), members: len(s.openMembers), names: len(s.names), moved: len(s.moved)}
+	return opened{start: s.at(), members: len(s.openMembers), names: len(s.names), inner: len(s.toReorder)}
 }
 
 // name reads the name of a member. It reports false if the name is not a valid string.
@@ -68,8 +67,7 @@ func (s *scanner) name() (member, bool) {
 		spelt = s.buf[start:]
 	}
 	// Fold an escape such as \n like other text. The folded escapes, such as \N, still differ from
-	// each other and from all other text. appendFolded drops U+0307 after an I, but no folded
-	// escape ends in I.
+	// each other and from all other text.
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
@@ -87,7 +85,7 @@ func (s *scanner) add(o *opened, m member) bool {
 		return false
 	}
 	m.end = uint32(s.at())
-	m.moved = uint32(len(s.moved))
+	m.endInner = uint32(len(s.toReorder))
 	// As long as the members come in the order of their names, comparing neighbors finds every
 	// duplicate. Otherwise s.end sorts the members and finds the duplicates.
 	if count > 0 && !o.unordered {
@@ -109,12 +107,12 @@ func (s *scanner) end(o opened) bool {
 		if !s.sort(members) {
 			return false
 		}
-		s.moved = append(s.moved, object{
+		s.toReorder = append(s.toReorder, object{
 			start: uint32(o.start),
 			end:   uint32(s.at()),
 			first: uint32(len(s.sorted)),
 			count: uint32(len(members)),
-			moved: uint32(o.moved),
+			inner: uint32(o.inner),
 		})
 		for i := range members {
 			s.sorted = append(s.sorted, members[i].position)
@@ -182,11 +180,11 @@ func prefix(names []byte, start int) uint64 {
 }
 
 // reorder copies s.spelt[start:end], a piece of the output, to dst, and sorts the members of each
-// object in the copy. dst has the length end-start. The objects to sort are those in s.moved[:n]
-// that begin at or after the position start. They are the last ones.
+// object in the copy. dst has the length end-start. The objects to sort are the last ones in
+// s.toReorder[:n], those that begin at or after the position start.
 func (s *scanner) reorder(dst []byte, start, end, n int) {
-	for n > 0 && int(s.moved[n-1].start) >= start {
-		o := s.moved[n-1]
+	for n > 0 && int(s.toReorder[n-1].start) >= start {
+		o := s.toReorder[n-1]
 		copy(dst[int(o.end)-start:], s.spelt[o.end:end])
 		s.cost += end - int(o.end)
 		at := int(o.start) + 1 - start
@@ -196,8 +194,8 @@ func (s *scanner) reorder(dst []byte, start, end, n int) {
 				at++
 			}
 			next := at + int(m.end-m.start)
-			if m.moved > 0 && s.moved[m.moved-1].start >= m.start {
-				s.reorder(dst[at:next], int(m.start), int(m.end), int(m.moved))
+			if m.endInner > 0 && s.toReorder[m.endInner-1].start >= m.start {
+				s.reorder(dst[at:next], int(m.start), int(m.end), int(m.endInner))
 			} else { // the member has no object to reorder
 				copy(dst[at:next], s.spelt[m.start:m.end])
 				s.cost += next - at
@@ -205,7 +203,7 @@ func (s *scanner) reorder(dst []byte, start, end, n int) {
 			at = next
 		}
 		dst[at] = '}'
-		end, n = int(o.start)+1, int(o.moved)
+		end, n = int(o.start)+1, int(o.inner)
 	}
 	copy(dst, s.spelt[start:end])
 	s.cost += end - start
@@ -215,6 +213,6 @@ func (s *scanner) reorder(dst []byte, start, end, n int) {
 func (s *scanner) retained() int {
 	return cap(s.buf) + cap(s.names) +
 		cap(s.openMembers)*int(unsafe.Sizeof(member{})) +
-		cap(s.moved)*int(unsafe.Sizeof(object{})) +
+		cap(s.toReorder)*int(unsafe.Sizeof(object{})) +
 		cap(s.sorted)*int(unsafe.Sizeof(position{}))
 }

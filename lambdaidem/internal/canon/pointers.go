@@ -25,8 +25,8 @@ func ParsePointers(pointers []string) (*Pointers, error) {
 	return p, nil
 }
 
-// node is a node in the tree of all pointers. Each step from the root to a node is one token
-// of a pointer, so a node stands for a whole pointer or for its first tokens.
+// node is a node in a tree of JSON Pointers. Each edge of the tree is one token of a JSON Pointer,
+// such as a and b in /a/b. So a node stands for a whole JSON Pointer or for its first tokens.
 type node struct {
 	named bool // a pointer ends here
 	// members has the child node for each token below this node. The token is the name of

@@ -20,8 +20,8 @@ type scanner struct {
 	spelt       []byte     // the whole output, set at the end of the text; may be src
 	openMembers []member   // the members read so far of all objects that have not ended
 	names       []byte     // the folded names of those members
-	moved       []object   // objects that have ended and whose members must be reordered, inner before outer
-	sorted      []position // the members of the objects in moved, in their new order
+	toReorder   []object   // objects that have ended and whose members must be reordered, inner before outer
+	sorted      []position // the members of the objects in toReorder, in their new order
 	cost        int        // comparisons, compared bytes and copied bytes; tests check that it grows linearly
 }
 
@@ -32,7 +32,7 @@ func (s *scanner) reset(src []byte, lim Limits) {
 		buf:         s.buf[:0],
 		openMembers: s.openMembers[:0],
 		names:       s.names[:0],
-		moved:       s.moved[:0],
+		toReorder:   s.toReorder[:0],
 		sorted:      s.sorted[:0],
 	}
 }

@@ -23,10 +23,10 @@ type Sample struct {
 	Outcome string // Event.Kind, or Other
 	Route   string // Event.Template, or None if that is blank
 
-	// Call is Event.Duration, Handler is Event.Handler and Store is Event.Store. They are 0 unless
-	// the event gives the result of a call, as EventNew and EventReplayed do: a call with several
-	// events is measured only once. They may be negative if the clock was set back: ignore values
-	// that are not positive.
+	// If the event gives the result of a call, as EventNew and EventReplayed do, Call is
+	// Event.Duration, Handler is Event.Handler and Store is Event.Store. They are 0 for the call's
+	// other events, so that each call is measured only once. They may be negative if the clock was
+	// set back: ignore values that are not positive.
 	Call, Handler, Store time.Duration
 	// Attempt is Event.Attempt if the event is the result of a call whose handler ran, for example
 	// EventNew. Otherwise Attempt is 0, so that no attempt is counted twice.
