@@ -9,11 +9,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Acquire takes the lease with one conditional PutItem or, to take over the record claim.Over, with
-// one conditional UpdateItem. If the condition fails, DynamoDB's reply has the existing record, so
-// Acquire needs no second request to return that record. With Options.Encryption, one more
-// UpdateItem encrypts the steps of a record that was taken over, unless they are already encrypted
-// under the current key.
+// Acquire takes the lease with one conditional write: an UpdateItem that takes over the old record
+// if claim.Over is set, and otherwise a PutItem. If the condition fails, DynamoDB's reply has the
+// existing record, so Acquire needs no second request to return that record. With
+// Options.Encryption, one more UpdateItem encrypts the steps of a record that was taken over,
+// unless they are already encrypted under the current key.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
 	itm := s.locked(claim)
 	if size := s.layout.size(itm); size > maxItemSize {

@@ -22,11 +22,11 @@ type attributeUpdate struct {
 }
 
 // updateAttributes sends a conditional UpdateItem for a record. itm has the record's id and the new
-// values, and c selects attributes. The UpdateItem sets each selected attribute to its value in itm,
-// or removes the attribute if itm has no value for it.
+// values, and c selects attributes. The UpdateItem sets each selected attribute to its value in
+// itm, or removes the attribute if itm has no value for it.
 //
-// placeholders has the values of the condition's placeholders, and updateAttributes adds those of the
-// UpdateExpression. The error is the SDK's.
+// placeholders has the values of the condition's placeholders, and updateAttributes adds those of
+// the UpdateExpression. The error is the SDK's.
 func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, itm *item, placeholders attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
 	var set, remove []string
 	names := s.layout.names(c.sets, c.condition)
@@ -35,9 +35,10 @@ func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, itm *i
 		if a.setBy&c.sets == 0 && !slices.Contains(c.also, a.standard) {
 			continue
 		}
-		// Without Options.LeaseIndex, this store has no name for the index's partition key. A
-		// function with that option may have written the attribute, so use the standard name: the
-		// update then removes it, and the record leaves the index.
+		// Without Options.LeaseIndex, this store has no name for the index's partition key. But
+		// another Lambda function, with that option, may have written the attribute under its
+		// standard name. Use that name: the update then removes the attribute, and the record
+		// leaves the index.
 		if names[a.placeholder] = column.name; column.name == "" {
 			names[a.placeholder] = a.standard
 		}

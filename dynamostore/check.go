@@ -9,7 +9,10 @@ import (
 // enlist writes. CheckTable checks:
 //
 //   - whether the table exists and is ACTIVE
-//   - whether the table's key, TTL, indexes and Regions suit the store
+//   - whether the table's key and TTL suit the store
+//   - whether the type of an index's key would make DynamoDB refuse to write records
+//   - whether the table is a global table, so that several Regions can write to it. This is only a
+//     warning.
 //   - whether the credentials allow GetItem, PutItem and UpdateItem
 //   - whether the index of Options.LeaseIndex suits the store, and whether the credentials allow
 //     Query on it. A missing permission for Query is a warning, because only [Store.DeadLeases]

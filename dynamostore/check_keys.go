@@ -54,7 +54,7 @@ func (s *Store) CheckKeys(ctx context.Context) error {
 
 // sealedText returns the encrypted form of one step or answer of the item, and a function that
 // tries to decrypt it. Both are nil if the item has no encrypted step or answer. sealedText does
-// not read parts: if the answer is stored in parts, it returns no text, and a function that fails.
+// not read parts: for an answer stored in parts, text is nil, and open is a function that fails.
 func (s *Store) sealedText(ctx context.Context, itm *item) (text []byte, open func() error) {
 	if itm.sealsSteps() {
 		for name, ciphertext := range itm.Steps {

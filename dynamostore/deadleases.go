@@ -25,11 +25,11 @@ const deadMargin = 2 * time.Second
 // DeadLeasesOptions are the options of [Store.DeadLeases]. The zero value of each field
 // selects its default.
 type DeadLeasesOptions struct {
-	// Before says which leases count as dead: those that ended at this time or earlier. It is used
-	// in whole milliseconds. Default: 2 s before the iteration begins, by this process's clock.
-	// These 2 s keep DeadLeases from returning the lease of an attempt that is just finishing.
-	// Before needs no margin for differences between clocks, because the end of each lease already
-	// includes the guard's MaxSkew.
+	// Before says which leases count as dead: those that ended at this time or earlier. It is
+	// rounded down to a millisecond. Default: 2 s before the iteration begins, by this process's
+	// clock. These 2 s keep DeadLeases from returning the lease of an attempt that is just
+	// finishing. Before needs no margin for differences between clocks, because the end of each
+	// lease already includes the guard's MaxSkew.
 	Before time.Time
 
 	// PageSize is the maximum number of index entries that one Query returns, from 1 to

@@ -101,9 +101,9 @@ func (h Health) Err() error {
 // HealthCheck is also an http.Handler; see [HealthCheck.ServeHTTP].
 //
 // A HealthCheck reads no record and changes no item: its GetItem has a key that no item has, and
-// its writes have a condition that never holds. When it checks the store, it makes these calls in
-// this order. The table says how often each call is made (at each check of the store, or once in
-// each interval that an option sets) and what it costs.
+// its writes have a condition that never holds. When it checks the store, it makes the calls listed
+// below, in this order. The list says how often each call is made (at each check of the store, or
+// once in each interval that an option sets) and what it costs.
 //
 //	each check              GetItem                             0.5 read units
 //	once per WritesEvery    PutItem and UpdateItem              1 write unit each

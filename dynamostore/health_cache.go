@@ -60,8 +60,9 @@ func contextEnded(ctx context.Context) Health {
 	}}}
 }
 
-// keep stores the result of a check of p, and decides how long p caches it. A failure is not
-// cached, so that the next health check repeats the check.
+// keep stores the result of a check of p, and decides how long p caches it. A check that failed is
+// not cached, so that the next health check repeats it. The exception is a denied read of the
+// table's settings.
 func (p *probe) keep(check Check, startedAt time.Time) {
 	now := wall()
 	check.Name, check.Table, check.Time, check.Latency = p.name, p.table, now, now.Sub(startedAt)

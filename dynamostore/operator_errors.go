@@ -7,7 +7,7 @@ import (
 // Errors of the methods of Operator. Each means that nothing was changed.
 var (
 	// ErrRecordChanged means that another operator or an attempt changed the record after it was
-	// inspected. The method also returns the current record.
+	// inspected. Release and Settle return it together with the current record.
 	ErrRecordChanged = errors.New("the record is not any more what was shown")
 	// ErrRecordCompleted means that an attempt completed the record, or that a purge
 	// erased its answer. An operator can't change such a record.

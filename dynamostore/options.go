@@ -91,13 +91,13 @@ type Options struct {
 	// More shards allow more requests per second. One shard is enough for 333 new requests per
 	// second, at three write units each:
 	//
-	//   - A request takes two write units of its shard. With enlisted writes, it takes three (in
+	//   - A request uses two write units of its shard. With enlisted writes, it uses three (in
 	//     DynamoDB Local; AWS does not document it).
 	//   - All new entries of a shard go to the same partition, which can take 1,000 write units a
 	//     second (Amazon DynamoDB, "Best practices for designing and using partition keys
 	//     effectively").
-	//   - With 64 shards, the limit is the default quota of the index: 40,000 write units a second
-	//     ("Quotas in Amazon DynamoDB").
+	//   - All 64 shards together could take 64,000 write units a second, but the default quota of
+	//     the index is 40,000 ("Quotas in Amazon DynamoDB").
 	//   - If the index can't keep up, DynamoDB throttles all writes that take a lease
 	//     ("Understanding Global Secondary Index write throttling and back pressure").
 	//

@@ -37,8 +37,8 @@ func (p *purge) eraseSteps(ctx context.Context, itm *item, clock databaseClock) 
 	expires := p.o.expires(inspected)
 	switch own := inspected.Record.Expires; {
 	case own.IsZero():
-		// The record waits for an operator (policy Hold), and must not get an expiry. A retry after
-		// the expiry would repeat the steps.
+		// The record has no expiry, because it waits for an operator (policy Hold). Keep it that
+		// way: a retry after an expiry would repeat the steps.
 		expires = own
 	case inspected.Record.GoneAt(inspected.At()):
 		expires = own // the record already counts as absent, and must stay so
@@ -78,8 +78,8 @@ func (p *purge) completeWithoutSteps(ctx context.Context, inspected Inspected, o
 		Expires: expires,
 	})
 	condition := isStillWhatWasSeen
-	// Complete an expired record too. Otherwise a guard whose clock is behind could take the record
-	// over, and repeat the steps.
+	// Complete an expired record too. For a guard whose clock is behind, the record may not have
+	// expired yet: the guard could take it over, and repeat the steps.
 	if inspected.Record.GoneAt(inspected.At()) {
 		condition = isStillExpired
 	}

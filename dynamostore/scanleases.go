@@ -11,9 +11,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// ScanLeases scans the whole table and yields each record that is in progress, with the database's
-// time. The lease of the record may be live or dead; see [lambdaidem.Record.LeaseLiveAt]. A record
-// that was written shortly before may be missing, because the reads are eventually consistent.
+// ScanLeases scans the whole table and yields each record that is in progress. To find out whether
+// its lease is live or dead, pass [Inspected.At], the current time by DynamoDB's clock, to
+// [lambdaidem.Record.LeaseLiveAt]. A record that was written shortly before may be missing, because
+// the reads are eventually consistent.
 //
 // ScanLeases reads every item, at half a read unit for each 4 KB. If the table has the index
 // Options.LeaseIndex, use [Store.DeadLeases] instead.

@@ -68,8 +68,8 @@ func (a *attempt) claimAt(now time.Time, oldRec Record) Claim {
 
 // boundOver returns the Claim.Bound of a claim that takes over rec: the reason why the record
 // refuses another payload, or "" if the record accepts any payload. A record in progress is taken
-// over only after its attempt has died. For such a record, boundOver returns BoundByDeadAttempt,
-// unless rec.Bound is BoundByInnerCall.
+// over only after its attempt has died. For such a record, boundOver returns BoundByDeadAttempt
+// unless rec.Bound is BoundByInnerCall. In all other cases, it returns rec.Bound.
 func boundOver(rec Record) string {
 	if rec.State == InProgress && rec.Bound != BoundByInnerCall {
 		return BoundByDeadAttempt

@@ -190,8 +190,8 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			c = c.with(a.withoutAnswer(end))
 			continue
 		}
-		// If mayBeLost is set, try only once, unless a transaction of another attempt is in
-		// progress.
+		// If mayBeLost is set, the caller normally receives the answer even if it is not stored, so
+		// don't retry, except after a conflict with a transaction of another attempt.
 		if mayBeLost && reasonOf(err) != ReasonConflict || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
 			break
 		}

@@ -39,8 +39,9 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 	default:
 		defer a.rememberClaim(ctx, cause, rec, err) // deferred, because Options.Observer may panic
 		a.report(ctx, EventStoreError, err)
-		// If there was a transaction, it may still commit, because the record is unchanged. After
-		// the end of the lease, another attempt may carry out the call.
+		// The record may be unchanged. An earlier transaction of this attempt may then still commit
+		// or, after the end of the lease, another attempt may carry out the call. So the caller
+		// must not receive the failure.
 		if a.txMayCommit || final && !a.g.opts.Clock().Before(a.leaseEnd) {
 			return a.unknown(err), nil
 		}

@@ -95,13 +95,13 @@ type BatchOptions[M any] struct {
 	//
 	// The guard does not call Discard, and the message fails, in these cases:
 	//
-	//   - The record may be from an earlier delivery of the same message that did not succeed: the
-	//     fingerprint options have changed since, and the record is not completed, or an operator
-	//     has completed it as failed.
+	//   - The record may be from an earlier delivery of the same message that did not succeed. This
+	//     is so if the fingerprint options have changed since then, unless the record was completed
+	//     with [OutcomeSucceeded].
 	//   - A function of the application, such as Key, panicked before the handler could run.
 	//   - The handler ran before the guard refused the message, and may have had an effect. It ran
-	//     without a lease (Options.FailOpen), lost its lease to another attempt, or made a guarded
-	//     call under Options.Optimistic.
+	//     without a lease (Options.FailOpen), lost its lease to another attempt, or ran under
+	//     Options.Optimistic and made a guarded call, whose effect remains.
 	Discard func(ctx context.Context, m M, cause error) bool
 	// OnFailure is called for each failed message, with its error. The error has the code
 	// [ErrNotBegun] if the handler was not called because too little time was left or an earlier

@@ -33,8 +33,8 @@ type CacheOptions struct {
 	Bytes int
 	// MaxAge is how long a cached answer is used. The time counts from the request that read the
 	// answer from the store, or stored it there. So no process uses an answer for longer than
-	// MaxAge after a purge has erased it. Time in which Lambda had frozen the process counts too,
-	// because Options.Clock measures it. Default: 1 minute.
+	// MaxAge after a purge has erased it. Time during which Lambda had frozen the process counts
+	// too. Default: 1 minute.
 	MaxAge time.Duration
 }
 

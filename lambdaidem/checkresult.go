@@ -19,8 +19,9 @@ import (
 //   - For a [RecordHTTP], r.Value must be a response that a server can send, as [EncodeAnswer]
 //     encodes it. Its status must be 200 to 599. Its headers and cookies must be valid in HTTP,
 //     without Transfer-Encoding. Its body must have at most 6 MB, and must be empty for status 204,
-//     205 or 304. The body must match a Content-Length or Content-Encoding. If the Content-Type is
-//     JSON and there is no Content-Encoding, the body must be valid JSON.
+//     205 or 304. A Content-Length must be the body's length, and a Content-Encoding must be how
+//     the body is encoded. If the Content-Type is JSON and there is no Content-Encoding, the body
+//     must be valid JSON.
 //   - For a [RecordValue], r.Value must be JSON of at most 6 MB, without white space between its
 //     tokens and without repeated members. With OutcomeFailed, r must instead have an r.Failure
 //     with a code, a message, and a status of 400 to 599 or 0 for no status.

@@ -63,8 +63,8 @@ type Call struct {
 // errors.As find everything in the error that fn returned, except:
 //
 //   - a guard's error about a step or a guarded call inside fn, and the code of that error
-//   - [ErrRetryable] and [ErrPermanent], the codes of the marks [Retryable] and [Permanent], unless
-//     that mark has decided the outcome
+//   - [ErrRetryable] and [ErrPermanent], the codes of the marks [Retryable] and [Permanent], if
+//     something else has decided the outcome, such as an error marked as [Uncertain]
 //   - if the error is stored, such as one marked as Permanent: any Code or *Error that a replay
 //     would lack
 //
@@ -75,8 +75,8 @@ type Call struct {
 // Call.Skip, Do returns the error unchanged, and its marks affect the handler's outcome.
 //
 // If the stored result is a failure, Do returns an *[Error] with the failure's code, status and
-// text. errors.Is then matches the code, and every error that [Reject] makes with the same code and
-// status, but no other error that fn returned.
+// text. errors.Is then matches the code, and any error that [Reject] makes with the same code and
+// status. It does not match other errors that fn returned, because they are not stored.
 //
 // If the guard refuses the call, Do returns an *Error with one of these codes: [ErrRequestInvalid],
 // [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress], [ErrAttemptAbandoned],

@@ -23,8 +23,8 @@ import (
 // same payload. The handler then runs, and gets the same downstream key. A service that honors the
 // key refuses the request if its payload did change.
 //
-// The key is a UUID of version 8 (RFC 9562). Only a service that requires random UUIDs, of version
-// 4, does not accept it.
+// The key is a UUID of version 8 (RFC 9562). A service that accepts only random UUIDs (version 4)
+// refuses it.
 //
 // DownstreamKey panics if the handler has returned without success, because the guard may have
 // released the record by then. A handler must therefore wait for its goroutines before it returns.

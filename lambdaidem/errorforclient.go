@@ -82,8 +82,8 @@ func (g *Guard) decidingError(err error, outcome Outcome, mark markAround) *Erro
 			return nil
 		case mark == markedRetryable: // e asks the client to repeat the request
 			return nil
-		// Outside marks, skip an *Error whose own outcome is not the given outcome, such as a 503
-		// made by Reject.
+		// If e is not inside a mark, its own outcome counts. Skip e if that is not the given
+		// outcome, for example if e is a 503 made by Reject.
 		case mark == unmarked && g.outcomeOfMarks(e, OutcomeFailed) != outcome:
 			return nil
 		case e.replayed && e.Code == ErrPermanent: // the error of an inner call, which the handler took out of its wrapper
@@ -145,8 +145,8 @@ func innerRefused(err error) *Error {
 // client to repeat the request.
 const partRefused = partFailed + " Repeat the request with the same key."
 
-// partFailed tells a client that a guarded call inside its request was refused or has failed. It is
-// the text of a failure that is stored, so it does not ask the client to repeat the request.
+// partFailed tells a client that a guarded call inside its request was refused, or has failed. The
+// text may be stored with a failure, so it does not ask the client to repeat the request.
 const partFailed = "A part of the request was refused."
 
 // answerOf returns the problem document that an HTTP client receives for err, a handler's error

@@ -10,7 +10,8 @@ import (
 // because the errors inside it describe only the inner call.
 //
 // If err has a method As, the result also has the marks and the innerError that only this method
-// finds. If there are any, the result ends with errUnseen.
+// finds. If there are any, the result ends with errUnseen, which stands for further errors that the
+// method may find.
 func children(err error) []error {
 	if _, ok := err.(*innerError); ok { //nolint:errorlint // err itself
 		return nil

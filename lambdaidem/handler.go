@@ -53,8 +53,8 @@ type HandlerOptions[In any] struct {
 //   - For an error that [Permanent], [Retryable] or [Uncertain] marked, it is the type of the error
 //     inside the mark.
 //   - For a guard's refusal of a call that h made, it is the code of the refusal, or "Error" if the
-//     invoker would take the code, such as "idempotency_payload_mismatch", for a refusal of its own
-//     event.
+//     code would mislead the invoker. An "idempotency_payload_mismatch", for example, would seem to
+//     refuse the invoker's own event.
 //
 // If an error is stored, every replay reports the errorType and the message of the first answer.
 // For such an error, or one that [Reject] made, the guarded handler returns a

@@ -67,8 +67,8 @@ func (i *innerCalls) end() {
 // has an answer. recordEnding removes the settled calls from i.unsettled.
 //
 //   - number is the call's number; see attempt.beginInner.
-//   - callsBegun counts the calls that have begun. recordEnding loads it while i.mu is locked, so
-//     that a stored count is never replaced by a smaller one.
+//   - callsBegun counts the calls that have begun. recordEnding stores the count in i.unsettled. It
+//     loads the count while i.mu is locked, so that the stored one never decreases.
 //   - innerEnding says how the call ended; see attempt.endingOf.
 //   - ran reports whether the inner call ran its handler and was not refused.
 //   - effect reports whether the call may have had an effect.

@@ -36,8 +36,9 @@ func (e *innerError) Error() string { return e.err.Error() }
 // Is is called by errors.Is. It reports whether target matches one of these:
 //
 //   - ErrRetryable, if e.retryable is set;
-//   - an error in e.err's tree of wrapped errors, except codes and errors that a guard returned to
-//     the inner call's function; see anyShown.
+//   - an error in e.err's tree of wrapped errors. Codes and errors that a guard returned to the
+//     inner call's function are hidden, because the outer handler could mistake them for refusals
+//     of the inner call; see anyShown.
 //
 // If e.stored is set, a target that is a Code or an *Error can match only the stored failure.
 func (e *innerError) Is(target error) bool {
@@ -64,10 +65,11 @@ func (e *innerError) Is(target error) bool {
 	})
 }
 
-// As is called by errors.As. It searches the part of e.err's tree of wrapped errors that e.anyShown
-// visits. If it finds an error of the type that target points to, it sets the value behind target
-// to that error and returns true. As never finds the wrapper that Permanent, Retryable or
-// Uncertain adds. If e.stored is set, As finds a Code or an *Error only in the stored failure.
+// As is called by errors.As. It searches the same errors as Is, those that e.anyShown visits. If it
+// finds an error of the type that target points to, it sets the value behind target to that error
+// and returns true. As never finds the mark that Permanent, Retryable or Uncertain adds, because
+// the mark describes only the inner call. If e.stored is set, As finds a Code or an *Error only in
+// the stored failure.
 func (e *innerError) As(target any) bool {
 	switch to := target.(type) {
 	case **permanentError, **uncertainError, **retryableError:
@@ -109,14 +111,14 @@ func (e *innerError) As(target any) bool {
 }
 
 // anyShown reports whether match returns true for e.err or for an error that e.err wraps, including
-// the errors of further inner calls. It skips codes and errors that a guard returned to the inner
-// call's function.
+// the errors of guarded calls inside the inner call. It skips codes and errors that a guard
+// returned to the inner call's function.
 func (e *innerError) anyShown(match func(error) bool) bool {
 	if !e.byGuard {
 		return anyByApplication(e.err, match)
 	}
-	// e.err is about the inner call itself. Skip codes and errors only in the errors of further
-	// inner calls.
+	// The guard of the inner call made e.err, so its code is about that call. Skip codes and errors
+	// only in the errors of guarded calls inside the inner call.
 	return anyIn(e.err, func(err error) bool {
 		if inner, ok := err.(*innerError); ok { //nolint:errorlint // anyIn walks the tree
 			return anyByApplication(inner.err, match)
@@ -137,8 +139,8 @@ func (e *innerError) code() Code {
 // the error that e wraps. These are the differences:
 //
 //   - e.err contains a code or an error of a guard that e hides.
-//   - The record stores e.err as a failure, so e shows only the failure's code and *Error. e.err
-//     lacks that code, or has other codes or *Errors.
+//   - The record stores e.err as a failure, and e.err lacks the stored code or contains other codes
+//     or *Errors. e shows only the stored code and *Error.
 //   - e matches ErrRetryable, but e.err does not.
 func (e *innerError) differs() bool {
 	hides := func(code Code) bool { return errors.Is(e.err, code) && !errors.Is(e, code) }

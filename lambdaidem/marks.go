@@ -86,8 +86,7 @@ func (e *retryableError) Unwrap() []error {
 //
 // If err or the marked error is an innerError, the wrapper of an inner call's error, withoutMarks
 // also removes the innerError and the marks in it. If the handler has wrapped the innerError in an
-// error of its own, withoutMarks does not look into the innerError, because its marks describe only
-// the inner call.
+// error of its own, withoutMarks returns that error, whose type is the one to report.
 func withoutMarks(err error) error {
 	for {
 		if p, ok := firstOwn[*permanentError](err); ok {

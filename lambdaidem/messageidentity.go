@@ -72,9 +72,10 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, event E, t *batchMess
 
 var errNoSource = errors.New("the message names no source: set BatchOptions.Operation")
 
-// warnOfOwnID logs a warning, once, if policy Hold is set and the key of a message is the id that
-// the source gave it. A sender that sends the message again makes a copy with a new id, and therefore
-// a new record. Hold then can't prevent a second run.
+// warnOfOwnID logs a warning, once, if the policy is Hold and the key of a message is the id that
+// the source gave it. Hold prevents a second run of a message whose first run may have had effects.
+// But if the sender sends the message again, the copy has a new id, and therefore a new record, and
+// runs.
 func (b *messageGuard[E, M]) warnOfOwnID(t *batchMessage[M]) {
 	if b.g.opts.Policy != Hold || !t.call.identity.OwnID {
 		return

@@ -81,8 +81,9 @@ func (c *call) mayReplace(rec Record) bool {
 // errOtherSettings says in events why a payload can't be compared with the record's.
 var errOtherSettings = errors.New("the record's fingerprint was made under other options or secrets, or by another version of the payload's type: see docs/operate.md, \"Something changes in a deployment\"")
 
-// errAnswerReplaced says in events that a later attempt, which has another payload, may have
-// replaced an answer to the call.
+// errAnswerReplaced says in events why a call was refused after its handler had run: an answer to
+// the call may have expired during the run, and a later attempt with another payload has the record
+// now.
 var errAnswerReplaced = errors.New("a later attempt with another payload has the record now, and may have replaced an answer to this request: that answer may have expired while the handler ran")
 
 // errMismatchAfterRun says in events that a call was refused after its handler had run.

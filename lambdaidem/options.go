@@ -87,11 +87,11 @@ type Options struct {
 	//
 	// TTL should also be longer than the timeout of the function. A timeout exceeds MinTTL only on
 	// Lambda Managed Instances, where it can be up to 90 minutes. With a shorter TTL, the
-	// guarantees still hold, but two things are different:
+	// guarantees still hold, but an answer may be refused, or expire early:
 	//
-	//   - The record of a running attempt expires MaxSkew and a second after its lease. If the
-	//     handler returns later than that, its answer and its enlisted writes are refused, even if
-	//     no retry has come.
+	//   - The record of a running attempt, which a longer TTL would keep, expires MaxSkew and a
+	//     second after its lease. If the handler returns later than that, its answer and its
+	//     enlisted writes are refused, even if no retry has come.
 	//   - The TTL of an answer counts from the time when its handler returned. If an outage of the
 	//     database delays the storing of the answer, the answer is replayed for less than TTL.
 	TTL time.Duration
@@ -162,9 +162,10 @@ type Options struct {
 	//     retry runs the handler before the lease has ended.
 	//
 	// If a rule changes the outcome that this function returned, the client gets 503
-	// [ErrOutcomeUnknown] instead of the response. If a rule applies but the outcome stays the
-	// same, the 503 replaces only a final failure, such as a 402, after which the client would not
-	// retry. See docs/effects.md, "Guarded calls inside a handler".
+	// [ErrOutcomeUnknown] instead of the response. If a rule applies but changes nothing, because
+	// this function returned [OutcomeReleased] or [OutcomeUncertain], the 503 replaces only a final
+	// failure, such as a 402, after which the client would not retry. See docs/effects.md, "Guarded
+	// calls inside a handler".
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler without a lease if a request to the store fails. A retry may then
 	// run the handler again. The event [EventFailedOpen] reports each such run. Default: false; the
@@ -187,18 +188,18 @@ type Options struct {
 	// call has done.
 	//
 	// A handler without a lease has at most 30 minutes from the beginning of its attempt, less
-	// Reserve. Its context ends then: a later write could arrive after the record that must refuse
-	// it was deleted; see [KeptAfterExpiry]. After the run, the guard tries to store the answer.
-	// The client gets this answer even if it could not be stored, such as when the store does not
-	// reply, except in these cases:
+	// Reserve. Its context ends then. A write sent later could wrongly succeed, because the record
+	// that would make it fail may already be deleted; see [KeptAfterExpiry]. After the run, the
+	// guard tries to store the answer. The client gets this answer even if it could not be stored,
+	// such as when the store does not reply, except in these cases:
 	//
 	//   - Another attempt has stored an answer. The client gets that answer. It may be a failure,
 	//     although this run had an effect.
 	//   - The answer is a final failure, such as a 402, and the guard finds another attempt that
 	//     may still carry out the request. The client gets 409 [ErrInProgress].
-	//   - The answer is a final failure, and a request with another payload has the record. That
-	//     request may have replaced an answer to this one that expired during the run. The client
-	//     gets [ErrPayloadMismatch], and is told not to use a new key.
+	//   - The answer is a final failure, and a request with another payload has the record now. An
+	//     answer to this request may have expired during the run, so that the other request could
+	//     replace it. The client gets [ErrPayloadMismatch], and is told not to use a new key.
 	//   - The handler enlisted writes, but the guard can't commit them. If the store does not
 	//     reply, the client gets 503 [ErrOutcomeUnknown]. If another attempt is running, or began
 	//     after this one and stored no answer, the client gets 409 [ErrInProgress].
@@ -221,10 +222,10 @@ type Options struct {
 	// transaction, but any other effect of the run would happen twice.
 	//
 	// The handler has at most 30 minutes from the beginning of its attempt, less Reserve. Its
-	// context ends then: a later write could arrive after the record that must refuse it was
-	// deleted; see [KeptAfterExpiry]. If the handler returns after more than 30 minutes, nothing is
-	// written. The client gets the answer of another attempt, or 503 [ErrOutOfTime] if there is
-	// none.
+	// context ends then. A write sent later could wrongly succeed, because the record that would
+	// make it fail may already be deleted; see [KeptAfterExpiry]. If the handler returns after more
+	// than 30 minutes, nothing is written. The client gets the answer of another attempt, or 503
+	// [ErrOutOfTime] if there is none.
 	//
 	// The handler has attempt number 0 and can't use steps. Optimistic requires a store with
 	// transactions, policy [Rerun], and FailOpen unset.

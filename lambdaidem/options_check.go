@@ -47,9 +47,9 @@ func (o Options) check() {
 // validIDPrefix reports whether s can be an Options.IDPrefix. It refuses "#", because a "#" follows
 // the prefix in an id, and "*" and "?", because they are wildcards in an IAM policy.
 func validIDPrefix(s string) bool {
-	// A prefix must be shorter than the hash in a record's id. In an id "lambdaidem#X#...", the
-	// length of X then shows whether X is a prefix or a hash. If X is a hash, the record has no
-	// prefix, and the id is that of a part of its answer.
+	// In an id "lambdaidem#X#...", X is either a prefix or the hash of a record without a prefix.
+	// In the latter case, "#..." names one part of a large answer. The length of X must show which
+	// it is, so a prefix must be shorter than a hash.
 	const maxLength = 40 // bytes
 	return len(s) <= maxLength && !strings.ContainsFunc(s, func(r rune) bool {
 		return !isASCIILetterOrDigit(r) && !strings.ContainsRune("-_.:/=+@", r)

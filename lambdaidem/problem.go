@@ -112,8 +112,8 @@ func keyInvalid(detail string, err error) *Error {
 
 // keyUnread returns the refusal of a call whose key could not be found. err is the error of the
 // application's function that finds the key. If err contains an *Error that the client may receive,
-// such as one made by Reject, the refusal is that *Error. Otherwise the refusal is an ErrKeyInvalid
-// that says where no key was found: the parameter input is "request" or "event".
+// such as one made by Reject, the refusal is that *Error. Otherwise the refusal is an
+// ErrKeyInvalid. Its text says that no key was found in the input, which is "request" or "event".
 func keyUnread(input string, err error) *Error {
 	if own := ownRefusal(err); own != nil {
 		return own
@@ -258,9 +258,9 @@ func answerNotKept() *Failure {
 }
 
 // answerUnavailable returns the refusal of a call whose completed record has the failure f instead
-// of an answer. If outcome is OutcomeFailed, the text leaves open whether the request was carried
-// out. For example, the handler's failure could not be stored, or an operator completed the record
-// without an answer.
+// of an answer. If outcome is OutcomeFailed, the handler's failure could not be stored, or an
+// operator completed the record without an answer. The text then leaves open whether the request
+// was carried out.
 func answerUnavailable(f *Failure, outcome Outcome) *Error {
 	detail := "The request was carried out, but there is no answer to repeat. Do not send it again."
 	if outcome == OutcomeFailed {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// mustJSON returns v, a part of a stream record, as JSON. It sorts the members of sets: a set
-// of DynamoDB has no order, but equal sets must yield equal JSON. It panics if v can't be
-// encoded. That does not happen, because Lambda has decoded v from JSON.
+// mustJSON returns v, a part of a stream record, as JSON. It sorts the members of sets: a DynamoDB
+// set has no order, but equal sets must yield equal JSON. It panics if v can't be encoded. That
+// does not happen, because Lambda has decoded v from JSON.
 func mustJSON(v any) string {
 	text, err := toJSON(v)
 	var tree any

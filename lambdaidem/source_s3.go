@@ -17,7 +17,8 @@ import (
 // waiting, see [Guard.SNS].
 //
 // The default key is [S3Key] and the default BatchOptions.Operation is the ARN of the bucket. The
-// payload has the name of the event, the bucket, the object's key, its size and its ETag.
+// payload, which must be the same under the same key, is the name of the event, the bucket, the
+// object's key, its size and its ETag.
 //
 // S3 delivers notifications in any order. If an older notification of an object must not overwrite
 // the effect of a newer one, compare their sequencers; see [SortableSequencer].

@@ -25,14 +25,14 @@ import (
 // recommends six times the function's timeout (AWS Lambda, "Configuring a queue to use with
 // Lambda").
 //
-// If the handler returns an error, the guard releases the record, even after an error of
-// [Permanent] or [Reject]. The handler then runs again when SQS delivers the message again, also
+// If the handler returns an error, the guard releases the record, even if [Permanent] marked the
+// error or [Reject] made it. The handler then runs again when SQS delivers the message again, also
 // after a redrive from the dead-letter queue. The record is not released in these cases:
 //
-//   - After an error of [Uncertain].
-//   - If the policy is [Hold]: after a panic, an error that no function of this package has marked,
-//     or an error of [Reject] with a status of 500 or above. An operator must then release the
-//     record before a redrive.
+//   - [Uncertain] marked the error.
+//   - The policy is [Hold], and the handler panicked, returned an error that this package neither
+//     made nor marked, or returned one that [Reject] made with a status of 500 or above. An
+//     operator must then release the record before a redrive.
 func (g *Guard) SQS(h func(context.Context, events.SQSMessage) error, optFns ...func(*BatchOptions[events.SQSMessage])) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	b := guardMessages(g, source[events.SQSEvent, events.SQSMessage]{
 		list:    func(e events.SQSEvent) []events.SQSMessage { return e.Records },

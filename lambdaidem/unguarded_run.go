@@ -67,9 +67,9 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	a.report(ctx, EventStoreError, err)
 	a.report(ctx, EventUncertain, err)
 	if _, rejected := errors.AsType[*Rejected](err); rejected {
-		// An earlier request with this transaction may still be applied, but err contains the
-		// error for a rejected write, as if nothing had been written. Hide err from errors.Is and
-		// errors.As, but keep its text for logs.
+		// The database rejected the last try, but an earlier one may still be applied. A caller who
+		// found the error of the rejected write would believe that nothing was written. So hide err
+		// from errors.Is and errors.As, but keep its text for logs.
 		err = shownOnly{err}
 	}
 	return a.unknown(err)

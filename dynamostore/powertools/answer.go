@@ -72,8 +72,8 @@ func (rec *record) answer(language Language, asString bool) ([]byte, error) {
 }
 
 // native converts v, a value that Powertools for TypeScript stored, so that encoding/json can
-// encode it. If v is nil, the old function returned undefined. The result is then nil, because
-// Lambda sends undefined as null.
+// encode it. If v is nil, the function that used Powertools returned undefined. The result is then
+// nil, because Lambda sends undefined as null.
 func native(v types.AttributeValue) (any, error) {
 	switch v := v.(type) {
 	case nil, *types.AttributeValueMemberNULL:

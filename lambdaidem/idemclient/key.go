@@ -11,13 +11,14 @@ import (
 
 type keyOfContext struct{}
 
-// WithKey returns a context whose guarded requests have this key, such as the number of an
-// order or a lambdaidem.DownstreamKey. Use each context for one operation only: a second
-// payload under the same key on the same route gets a 422.
+// WithKey returns a copy of ctx with an idempotency key, such as the number of an order or a
+// lambdaidem.DownstreamKey. A [Transport] adds this key to guarded requests that have the context.
+// Use each context for one operation only: a second payload under the same key on the same route
+// gets a 422.
 //
 // A key has 1 to 255 printable ASCII characters, without a space at either end. With any other key,
-// even an empty one, RoundTrip returns an error. RoundTrip does not replace an invalid key by a
-// random key, because that could mean a second payment.
+// even an empty one, Transport.RoundTrip returns an error. It does not replace an invalid key with
+// a random key, because that could mean a second payment.
 func WithKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyOfContext{}, key)
 }

@@ -53,9 +53,9 @@ func Certificate(subject, issuer string) Caller {
 // APIKey returns the caller who sent an API key of a REST API. id is the id of that key.
 func APIKey(id string) Caller { return newCaller(apiKey, id, "", id != "", "id") }
 
-// newCaller returns a Caller. It panics if complete is false, which means that a required argument
-// of an exported function, such as [JWT], is empty. needed lists the required arguments for the
-// panic's text.
+// newCaller returns a Caller for an exported function, such as [JWT], whose arguments are first and
+// second. It panics if complete is false, which means that a required argument is empty. needed
+// lists the required arguments for the panic's text.
 func newCaller(kind callerKind, first, second string, complete bool, needed string) Caller {
 	if !complete {
 		panic("idemtest: " + string(kind) + ": " + needed + " must not be empty: nothing would tell such a caller from others")

@@ -42,10 +42,10 @@ type Request struct {
 	// Header has the request's headers besides the header with the key. If there is a body and
 	// Header has no Content-Type, the request gets the Content-Type application/json.
 	Header http.Header
-	// Caller is the sender as authenticated by the gateway. Default: not authenticated.
-	// The methods of Request that make events panic if an event of their kind can't contain the
-	// caller. Function URLs support [IAM] only. HTTP APIs support all but [APIKey]. Load
-	// balancers and net/http support no Caller.
+	// Caller is the sender as authenticated by the gateway. Default: not authenticated. A method
+	// that makes an event, such as [Request.FunctionURL], panics if that kind of event can't
+	// contain the caller. Function URLs support [IAM] only. HTTP APIs support all but [APIKey].
+	// Load balancers and net/http support no Caller.
 	Caller Caller
 }
 

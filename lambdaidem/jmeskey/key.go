@@ -33,8 +33,9 @@ type Key struct {
 	maxBytes   int
 }
 
-// New compiles an expression. It returns an error if the expression is malformed or
-// rejected: see the package's documentation. New panics if an option is negative.
+// New compiles an expression. It returns an error if the expression is malformed, or is valid
+// JMESPath that this package does not allow; see "Expressions that are rejected" in the package
+// documentation. New panics if an option is negative.
 func New(expression string, optFns ...func(*Options)) (*Key, error) {
 	var o Options
 	for _, fn := range optFns {

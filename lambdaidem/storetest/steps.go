@@ -239,8 +239,8 @@ func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) 
 }
 
 // saves calls SaveSteps for rec, a record in progress, with the steps of rec and the new steps in
-// pairs: the name of a step, its result, the name of the next step, and so on. saves checks that all
-// these steps are stored, and returns the record that the store must now have.
+// pairs: the name of a step, its result, the name of the next step, and so on. saves checks that
+// all these steps are stored, and returns the record that the store must now have.
 func (s *stepStory) saves(label string, rec lambdaidem.Record, elapsed time.Duration, pairs ...string) lambdaidem.Record {
 	wantRec := rec
 	wantRec.Steps = copiedSteps(rec.Steps)
@@ -258,8 +258,7 @@ func (s *stepStory) losesSave(label, token string, elapsed time.Duration, curren
 	s.losesSaveAt(label, token, s.at(elapsed), current)
 }
 
-// losesSaveAt does the same as losesSave: it checks that SaveSteps changes nothing, and returns
-// ErrLeaseLost with the current record. callTime is the absolute time of the call.
+// losesSaveAt is like losesSave, but makes the call at the absolute time callTime.
 func (s *stepStory) losesSaveAt(label, token string, callTime time.Time, current lambdaidem.Record) {
 	steps := copiedSteps(current.Steps)
 	steps["of a lost lease"] = []byte(`true`)

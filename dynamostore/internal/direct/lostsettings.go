@@ -39,8 +39,9 @@ func Lost(client *dynamodb.Client) string {
 	if _, sdks := o.HTTPSignerV4.(*v4.Signer); !sdks {
 		return fmt.Sprintf("the client has a signer of its own, a %T", o.HTTPSignerV4)
 	}
-	// The user's own resolver may return different results for different operations. New would
-	// not notice a difference, because it compares the requests of only one operation.
+	// The user's own resolver may return different results for different operations. The rehearsal
+	// in New can't reveal that, because it compares the SDK's request with this package's for one
+	// operation only.
 	if resolver := reflect.TypeOf(o.AuthSchemeResolver); resolver.Kind() != reflect.Pointer ||
 		resolver.Elem().PkgPath() != reflect.TypeFor[dynamodb.Options]().PkgPath() {
 		return fmt.Sprintf("the client has an AuthSchemeResolver of its own, a %v", resolver)

@@ -26,8 +26,8 @@ func (h *HTTP) observeClock(header http.Header) {
 	}
 }
 
-// Now returns the current time, for the date of a request. It follows DynamoDB's clock. It follows
-// the local clock if no response was received yet, or if the correction of clocks is disabled.
+// Now returns the current time by DynamoDB's clock, for the date of a request. Until a response has
+// been received, or if clock-skew correction is disabled, it returns the local time.
 func (h *HTTP) Now() time.Time {
 	if seen := h.clock.Load(); seen != nil {
 		return time.Now().Add(seen.skew)

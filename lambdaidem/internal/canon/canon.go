@@ -77,7 +77,7 @@ func (l Limits) withDefaults() Limits {
 // about its value:
 //
 //   - src is not exactly one JSON value of RFC 8259 in UTF-8, or begins with a byte order mark.
-//   - An escape is half of a surrogate pair (RFC 8259, section 8.2).
+//   - A \u escape is an unpaired surrogate (RFC 8259, section 8.2).
 //   - An object has two members with the same name, or with names that some reader treats as the
 //     same. Such names differ only by case, by underscores and dashes, or by the Turkish forms of
 //     i.

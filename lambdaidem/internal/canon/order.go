@@ -42,9 +42,9 @@ type member struct {
 	position
 }
 
-// position says where a member is in the output before members are reordered: from start to end.
-// The objects inside the member whose members must be reordered are the last ones in
-// scanner.toReorder[:endInner], those that begin at or after start.
+// position says where a member is in the output before members are reordered: from start to end. If
+// the member contains objects that must be reordered too, they are the last ones in
+// scanner.toReorder[:endInner]: those that begin at or after start.
 type position struct {
 	start, end uint32
 	endInner   uint32 // len(scanner.toReorder) after the member was read

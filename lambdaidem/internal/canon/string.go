@@ -48,10 +48,10 @@ func plain(src []byte, i int) int {
 		highs = 0x80 * ones
 	)
 	for ; i+8 <= len(src); i += 8 {
-		// Check eight bytes at once. A byte of quote is 0 where w has a quotation mark. A byte of
-		// backslash is 0 where w has a backslash. Subtracting 1 from a 0 byte sets its high bit,
-		// and so does subtracting a space from a control character. Only the first marked byte
-		// counts, because a borrow may mark later bytes wrongly.
+		// Check eight bytes at once. The variable quote has a 0 byte wherever w has a quotation
+		// mark, and the variable backslash has one wherever w has a backslash. Subtracting 1 from a
+		// 0 byte sets its high bit, and so does subtracting a space from a control character. Only
+		// the first marked byte counts, because a borrow may mark later bytes wrongly.
 		w := binary.LittleEndian.Uint64(src[i:])
 		quote, backslash := w^('"'*ones), w^('\\'*ones)
 		found := (quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w

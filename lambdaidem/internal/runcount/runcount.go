@@ -19,9 +19,9 @@ func With(ctx context.Context) (context.Context, *atomic.Int64) {
 // Add adds one run to the context's counter. It does nothing if ctx does not come from [With].
 func Add(ctx context.Context) { add(ctx, 1) }
 
-// Undo subtracts one run from the context's counter. The guard calls it after an optimistic run
-// whose writes were not committed, for example that of a duplicate. Such a run had no effect, so
-// package idemtest must not count it.
+// Undo subtracts one run from the context's counter. The guard calls it after a run without a lease
+// (Options.Optimistic) if the run's writes were not committed, for example because the request was
+// a duplicate. Such a run had no effect, so package idemtest must not count it.
 func Undo(ctx context.Context) { add(ctx, -1) }
 
 func add(ctx context.Context, delta int64) {
