@@ -102,6 +102,8 @@ type BatchOptions[M any] struct {
 	//   - The handler ran before the guard refused the message, and may have had an effect. It ran
 	//     without a lease (Options.FailOpen), lost its lease to another attempt, or ran under
 	//     Options.Optimistic and made a guarded call, whose effect remains.
+	//   - The handler ran under Options.Optimistic. An answer to the message may have expired
+	//     during the run, and a message with another payload may have replaced it.
 	Discard func(ctx context.Context, m M, cause error) bool
 	// OnFailure is called for each failed message, with its error. The error has the code
 	// [ErrNotBegun] if the handler was not called because too little time was left or an earlier

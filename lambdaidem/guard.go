@@ -83,7 +83,7 @@ type work interface {
 	// replay decodes the stored answer that d contains. The caller receives that answer, and
 	// the handler does not run. The error says why the answer can't be decoded.
 	replay(d decision) error
-	// rejected replaces the handler's answer by the error err, and returns the new ending of the
+	// rejected replaces the handler's answer with the error err, and returns the new ending of the
 	// call. The guard calls rejected if the handler has enlisted database writes and none of them
 	// were made: the handler's answer may then be untrue.
 	rejected(err error) ending

@@ -91,7 +91,7 @@ func (w *httpWork) run(ctx context.Context) {
 }
 
 // answered checks whether the handler's error was made by the function Answer. If so, it
-// replaces the error by a response made from the argument of Answer.
+// replaces the error with a response made from the argument of Answer.
 func (w *httpWork) answered() {
 	if a, ok := w.err.(*answerError); ok { //nolint:errorlint // an error that wraps an Answer is an ordinary error
 		w.response, w.err = w.answer(a.v)

@@ -10,7 +10,7 @@ import (
 // comment on a field says that the difference does not matter. A guard makes the Identity of
 // each request itself. To find the record of a key, pass an Identity to [Guard.RecordID].
 type Identity struct {
-	Namespace string // Options.Namespace; [Guard.RecordID] replaces "" by the guard's namespace
+	Namespace string // Options.Namespace; [Guard.RecordID] replaces "" with the guard's namespace
 	Tenant    string // Lambda's tenant id; empty unless the function has tenant isolation
 	Principal string // the caller: Request.Principal, or the result of Options.Principal
 

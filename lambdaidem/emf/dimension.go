@@ -6,7 +6,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/measure"
 )
 
-// appendDimension appends the value of a dimension. It replaces a blank value by "(none)",
+// appendDimension appends the value of a dimension. It replaces a blank value with "(none)",
 // because CloudWatch rejects blank values.
 func appendDimension(b []byte, text string) []byte {
 	if strings.TrimSpace(text) == "" {
