@@ -117,9 +117,9 @@ const opPurge = "purge"
 //
 //   - The record is in progress under the token of the attempt that wrote the part.
 //   - The item with the record's id is not a record of this package.
-//   - The part was written less than an hour ago, so its record may yet refer to it. But if an
-//     attempt has completed the record, and the record has not expired, the part is deleted,
-//     because an attempt's answer is never replaced.
+//   - The part was written less than an hour ago, so a record may refer to it later. This exception
+//     does not apply once an attempt has completed the record: until the record expires, it refers
+//     to no other parts.
 //
 // If a purge has deleted parts, repeat the purge an hour later. A delayed request may have written
 // a part again, which only another purge or TTL deletes.

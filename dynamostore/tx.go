@@ -181,9 +181,9 @@ func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Res
 	case c.Claim.Over == nil:
 		return s.putAction(&s.writes.claim, newItm, given), nil
 	}
-	// Take the record over by an Update. A Put would remove the attribute "operations", the list of
-	// what operators did to the record.
-	given.oldRec, given.token = c.Claim.Over, "" // the update already defines :token, because it sets the token
+	// Take the record over with an Update. A Put would remove the attribute "operations", the list
+	// of what operators did to the record. The Update sets the token and so defines :token itself.
+	given.oldRec, given.token = c.Claim.Over, ""
 	return s.updateAction(&s.writes.claimOver, newItm, given), nil
 }
 

@@ -83,9 +83,9 @@ func same(a, b error) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b //nolint:errorlint // the errors themselves
 }
 
-// errUnseen stands for errors inside an error that can't be listed, because only a method As can
-// find them; see children. They may come from a call that had an effect. errUnseen is not marked as
-// Retryable, so isRetryable returns false for the error that contains it.
+// errUnseen stands for errors that children can't list, because only a method As can find them.
+// Such an error may come from a call that had an effect. So isRetryable returns false for an error
+// that contains errUnseen.
 var errUnseen = errors.New("errors that can't be seen")
 
 // errorsByAs returns the errors that e.As finds, at most one of each of these types: innerError,

@@ -42,24 +42,24 @@ type HandlerOptions[In any] struct {
 // see [Do] for results that hold interfaces.
 //
 // If the guard refuses an event, Lambda reports the code of the refusal as the errorType, such as
-// "idempotency_in_progress", which a state machine can catch. The cause appears only in the log. In
-// a Go program that calls the guarded handler, errors.Is finds the code, and errors.As an *[Error].
+// "idempotency_in_progress", which a state machine can catch. The cause appears only in the log.
 //
-// If h returns an error, the errorType is the name of the error's Go type, as without a guard,
-// except:
+// If h returns an error, the errorType is the name of the error's Go type, as without a guard.
+// There are three exceptions:
 //
-//   - For an error that [Reject] made, it is the code of the error, or "Error" if guards use that
-//     code for their own refusals.
-//   - For an error that [Permanent], [Retryable] or [Uncertain] marked, it is the type of the error
-//     inside the mark.
-//   - For a guard's refusal of a call that h made, it is the code of the refusal, or "Error" if the
-//     code would mislead the invoker. An "idempotency_payload_mismatch", for example, would seem to
-//     refuse the invoker's own event.
+//   - An error made by [Reject]: the errorType is its code. If guards use that code for their own
+//     refusals, the errorType is "Error" instead.
+//   - An error marked by [Permanent], [Retryable] or [Uncertain]: the errorType is the type of the
+//     error inside the mark.
+//   - The refusal of a guarded call that h made: the errorType is the code of the refusal. If that
+//     code would seem to refuse the event itself, such as "idempotency_payload_mismatch", the
+//     errorType is "Error" instead.
 //
 // If an error is stored, every replay reports the errorType and the message of the first answer.
-// For such an error, or one that [Reject] made, the guarded handler returns a
-// messages.InvokeResponse_Error of aws-lambda-go. That error wraps no other error, so errors.As
-// does not find an *[Error] in it.
+//
+// A Go program can call the guarded handler too. If the guard refuses the event, errors.Is finds
+// the code of the refusal, and errors.As an *[Error]. A stored error, or one made by [Reject], is
+// returned as a messages.InvokeResponse_Error of aws-lambda-go, in which errors.As finds no *Error.
 func Handler[In, Out any](
 	g *Guard, operation string, key func(context.Context, In) (string, error),
 	h func(context.Context, In) (Out, error), optFns ...func(*HandlerOptions[In]),

@@ -68,8 +68,8 @@ func (c *call) mayReplace(rec Record) bool {
 		// No attempt for this record has had an effect, so a client may correct its request.
 		return true
 	case BoundByDownstreamKey:
-		// Allow payloads that can't be compared: the handler sends the same downstream key as
-		// before, and the service that receives the key refuses a changed payload.
+		// Allow payloads that can't be compared. This is safe: the handler sends other services the
+		// same idempotency key as before, so they refuse a changed payload.
 		return c.comparePayload(rec.Fingerprint) != anotherPayload
 	default:
 		// Require the same payload. With another payload, the handler could make its inner call

@@ -88,8 +88,8 @@ type Claim struct {
 	Over        *Record   // the record to take over; nil to acquire only if there is no record
 }
 
-// Lease identifies the attempt that completes or releases a record. When a store releases the
-// record, it copies the lease's fields Expires, LastFailure and Bound to the record.
+// Lease identifies the attempt that completes or releases a record, by ID and Token. The other
+// fields are values for the items that the store then writes.
 type Lease struct {
 	ID          string    // the record's ID
 	Token       string    // the attempt's fencing token

@@ -35,7 +35,8 @@ func aboveOne(number string) bool {
 // the record has an answer, finished is true, and d replays the answer. Otherwise, even if the read
 // failed, the caller must go on and acquire the record.
 //
-// lookUp sets a.needsLease if the handler must not run without a lease, even with Options.FailOpen.
+// If the record has steps, is damaged, or does not permit the call to run now, lookUp sets
+// a.needsLease: even with Options.FailOpen, the handler must not run without a lease.
 func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	if !a.call.repeated {
 		return decision{}, false

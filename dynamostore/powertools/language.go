@@ -48,8 +48,8 @@ var ErrNothingSelected = errors.New("powertools: the selected data is missing: c
 //
 // The prefix is the part of the id before "#"; see [New]. The data is JSON: the result of the
 // JMESPath expression event_key_jmespath, or the whole event if the old function, which used
-// Powertools, had no such expression. ID hashes with MD5, the default of Powertools. For another
-// hash, set Options.Hash.
+// Powertools, had no such expression. ID hashes with MD5, the default of Powertools. For
+// another hash function, use [New] with Options.Hash.
 //
 // ID returns an error if it can't reproduce the id that Powertools makes:
 //

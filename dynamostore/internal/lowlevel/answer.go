@@ -37,8 +37,8 @@ func Item(body, memberName string, readAttribute func(r *Reader, name string) bo
 
 // Refusal decodes the error response to a write whose condition failed. If the response contains
 // the existing item, Refusal calls readAttribute for each attribute of the item, as [Item] does.
-// hasItem reports whether the response contains an item. ok is false for any other response, and if
-// readAttribute returned false.
+// hasItem reports whether the response contains an item. ok is false if body is not the response to
+// such a write, or if readAttribute returned false.
 func Refusal(body string, readAttribute func(r *Reader, name string) bool) (hasItem, ok bool) {
 	_, ok = failure(body, "ConditionalCheckFailedException", "Item", func(r *Reader) bool {
 		hasItem = true
