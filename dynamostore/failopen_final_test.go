@@ -14,8 +14,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// The tests of this file have a request that fails open, and whose handler ends with a final failure.
-// The client gets the failure only if no other attempt has carried out the request, or may still do so.
+// The tests of this file have a request that fails open, and whose handler ends with a final
+// failure. The client gets the failure only if no other attempt has carried out the request, or may
+// still do so.
 
 var cardDeclined = lambdaidem.Reject(402, "card_declined", "no money")
 
@@ -25,8 +26,8 @@ func isOperation(r *http.Request, name string) bool {
 	return strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+name)
 }
 
-// Two duplicates run without a lease. The first to return fails for good. The record has its failure
-// then, so the other one writes nothing, and both clients get the failure.
+// Two duplicates run without a lease. The first to return fails for good. The record has its
+// failure then, so the other one writes nothing, and both clients get the failure.
 func TestX5_AFinalFailureAfterFailOpenIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := openCreditDesk(t, func(o *lambdaidem.Options) { o.FailOpen = true })
@@ -75,8 +76,8 @@ func TestX5_AFinalFailureAfterFailOpenIsStoredOverItsOwnClaim(t *testing.T) {
 	}
 }
 
-// A transaction is delayed, and its client is told that the outcome is unknown. The retry fails open
-// too, and fails for good. The delayed transaction arrives after that, and writes nothing.
+// A transaction is delayed, and its client is told that the outcome is unknown. The retry fails
+// open too, and fails for good. The delayed transaction arrives after that, and writes nothing.
 func TestX5_AFinalFailureAfterFailOpenPrecedesADelayedTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := openCreditDesk(t)
@@ -114,9 +115,58 @@ func TestX5_AFinalFailureAfterFailOpenPrecedesADelayedTransaction(t *testing.T) 
 	})
 }
 
+// The record has another payload, from before the attempt. The record says nothing about the request,
+// so the client gets the failure.
+func TestX5_AFinalFailureAfterFailOpenIsToldBesideAnEarlierPayload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openCreditDesk(t, func(o *lambdaidem.Options) { o.FailOpen = true })
+		pay := func(payload int, fn func(context.Context) (string, error)) (string, error) {
+			return lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "pay", Key: "k", Payload: payload}, fn)
+		}
+		if got, err := pay(7, well); err != nil {
+			t.Fatal(got, err)
+		}
+		d.unreachable.Store(true)
+		_, err := pay(40, func(ctx context.Context) (string, error) {
+			d.unreachable.Store(false)
+			return noMoney(ctx)
+		})
+		if !errors.Is(err, lambdaidem.Code("card_declined")) {
+			t.Errorf("the client gets %v; want card_declined", err)
+		}
+	})
+}
+
+// The condition of an enlisted write fails, and the write's error is a final failure. Nobody knows
+// whether the transaction with this failure was applied, so the client does not get the failure.
+func TestX5_ARejectionAfterFailOpenIsToldOnlyIfItIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openCreditDesk(t)
+		transactions := 0
+		client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+			if isOperation(r, "TransactWriteItems") {
+				if transactions++; transactions == 1 {
+					return send()
+				}
+			}
+			return nil, errors.New("connection reset by peer")
+		})
+		g := d.shiftedDesk.guard(New(client, d.table), func(o *lambdaidem.Options) { o.FailOpen = true })
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		_, err := lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (string, error) {
+			Enlist(ctx).CheckValue("account", "accounts", map[string]string{"id": "nobody"}, "attribute_exists(id)", nil).Else(cardDeclined)
+			return "moved", nil
+		})
+		if !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+			t.Errorf("the client gets %v; want ErrOutcomeUnknown", err)
+		}
+	})
+}
+
 // The store replies, but the attempt can't store its answer: it has no key for encryption, or the
-// table throttles the parts of the answer. Meanwhile another process has carried out the request. The
-// client gets the stored answer, whatever its own attempt has returned.
+// table throttles the parts of the answer. Meanwhile another process has carried out the request.
+// The client gets the stored answer, whatever its own attempt has returned.
 func TestX5_ARequestThatCantBeStoredAfterFailOpenGetsTheAnswerOfTheRecord(t *testing.T) {
 	keys := StaticKeys(keyOf("k1"))
 	noKey := keys
@@ -161,7 +211,122 @@ func TestX5_ARequestThatCantBeStoredAfterFailOpenGetsTheAnswerOfTheRecord(t *tes
 	}
 }
 
+// failOpenBeside sends a request whose claim gets no reply. While its handler runs, another process
+// carries out the same request: the account is credited. The handler of the first request then ends
+// with end. The function fault decides what becomes of the requests that follow.
+func failOpenBeside(t *testing.T, end func(context.Context) (string, error), fault func(*http.Request, func() (*http.Response, error)) (*http.Response, error)) (string, error) {
+	t.Helper()
+	d := openCreditDesk(t)
+	hasRun := false
+	client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+		switch {
+		case !hasRun && isOperation(r, "PutItem"):
+			return nil, errors.New("connection reset by peer")
+		case !hasRun:
+			return send()
+		}
+		return fault(r, send)
+	})
+	g := d.shiftedDesk.guard(New(client, d.table), func(o *lambdaidem.Options) { o.FailOpen = true })
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	got, err := lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (string, error) {
+		if got, err := d.credit(t, 0, well); got != "moved" {
+			t.Errorf("the other process: %q, %v", got, err)
+		}
+		hasRun = true
+		return end(ctx)
+	})
+	d.wantBalance(t, 40)
+	return got, err
+}
+
+var endings = map[string]func(context.Context) (string, error){
+	"402":           noMoney,
+	"402, released": func(context.Context) (string, error) { return "", lambdaidem.Retryable(cardDeclined) },
+	"success":       func(context.Context) (string, error) { return "moved again", nil },
+}
+
+// The reply to the write that stores the answer has the record that the other process has
+// completed. The read after it is throttled. The client gets the answer of that record.
+func TestX5_TheAnswerThatRefusedTheCompletionIsReplayedIfTheReadAfterItFails(t *testing.T) {
+	for name, end := range endings {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				got, err := failOpenBeside(t, end, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+					if isOperation(r, "GetItem") {
+						return throttledReply(), nil
+					}
+					return send()
+				})
+				if got != "moved" {
+					t.Errorf("the client gets %q, %v; want the answer of the record", got, err)
+				}
+			})
+		})
+	}
+}
+
+// As before, but the other attempt is still running. The client is not told that the card was
+// declined: the account is credited afterwards.
+func TestX5_AnAttemptInProgressThatRefusedTheCompletionIsToldIfTheReadAfterItFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openCreditDesk(t)
+		hasRun := false
+		client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+			switch {
+			case !hasRun && isOperation(r, "PutItem"):
+				return nil, errors.New("connection reset by peer")
+			case hasRun && isOperation(r, "GetItem"):
+				return throttledReply(), nil
+			}
+			return send()
+		})
+		g := d.shiftedDesk.guard(New(client, d.table), func(o *lambdaidem.Options) { o.FailOpen = true })
+		ended := make(chan struct{})
+		_, err := lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (string, error) {
+			go func() {
+				defer close(ended)
+				if got, err := d.credit(t, 5*time.Second, well); got != "moved" {
+					t.Errorf("the other process: %q, %v", got, err)
+				}
+			}()
+			synctest.Wait() // the other attempt has its lease
+			hasRun = true
+			return noMoney(ctx)
+		})
+		if !errors.Is(err, lambdaidem.ErrInProgress) {
+			t.Errorf("the client gets %v; want ErrInProgress", err)
+		}
+		<-ended
+		d.wantBalance(t, 40)
+	})
+}
+
+// DynamoDB replies to the write that stores the answer with a 500, and replies to reads. The client
+// gets the stored answer.
+func TestX5_ACompletionThatGetsA500AfterFailOpenAsksTheRecord(t *testing.T) {
+	for name, end := range endings {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				got, err := failOpenBeside(t, end, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+					if !isOperation(r, "GetItem") {
+						return cannedReply(http.StatusInternalServerError, `{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError","message":"try again"}`), nil
+					}
+					return send()
+				})
+				if got != "moved" {
+					t.Errorf("the client gets %q, %v; want the answer of the record", got, err)
+				}
+			})
+		})
+	}
+}
+
 func throttledReply() *http.Response {
-	return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}},
-		Body: io.NopCloser(strings.NewReader(`{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"slow down"}`))}
+	return cannedReply(http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"slow down"}`)
+}
+
+func cannedReply(status int, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}, Body: io.NopCloser(strings.NewReader(body))}
 }

@@ -46,15 +46,16 @@ func (a *attempt) reportFailedOpen(ctx context.Context) {
 }
 
 // notStored returns what the caller receives if a handler ran without a lease, because of
-// Options.FailOpen, and its answer is not stored. It reads the record, because another attempt may
-// have carried out this call. The caller receives the handler's answer (the zero decision), except
-// in these cases:
+// Options.FailOpen, and its answer is not stored. Another attempt may have carried out this call,
+// so notStored reads the record. known is the record that a refused write has returned, or the zero
+// Record; it counts if the read fails. The caller receives the handler's answer (the zero
+// decision), except in these cases:
 //
 //   - The record has an answer to this call. The caller receives a replay.
 //   - The handler's answer is final, such as a 402, and another attempt may have carried out the
 //     call or may still do so. The caller receives a refusal: after a final answer, the client
 //     would not retry.
-func (a *attempt) notStored(ctx context.Context, end ending) decision {
+func (a *attempt) notStored(ctx context.Context, end ending, known Record) decision {
 	final := end.final || end.outcome == OutcomeFailed
 	judgedAt := a.g.opts.Clock()
 	if final { // find also an answer that has expired during the run
@@ -65,9 +66,11 @@ func (a *attempt) notStored(ctx context.Context, end ending) decision {
 	start := time.Now()
 	rec, err := a.g.store.Get(ctx, a.id, judgedAt)
 	a.addStoreTime(start)
-	switch recMeaning := a.meaningOf(rec); {
-	case err != nil:
+	if err != nil {
 		a.report(ctx, EventStoreError, err)
+		rec = known
+	}
+	switch recMeaning := a.meaningOf(rec); {
 	case rec.Token == a.token:
 	case recMeaning == isFinished:
 		a.report(ctx, EventLeaseLost, nil)

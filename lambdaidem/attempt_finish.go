@@ -109,7 +109,7 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 		case a.txMayCommit:
 			d = a.unknown(shownOnly{end.err})
 		case a.failedOpen:
-			d = a.notStored(ctx, end)
+			d = a.notStored(ctx, end, Record{})
 		}
 	}
 	if end.withheld == nil || d.refusal != nil || d.replays {
@@ -156,9 +156,6 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	var err error
 	for try := 1; ; try++ {
 		if c.Claim != nil && !a.maySendTx() {
-			if mayBeLost {
-				return a.notStored(ctx, end)
-			}
 			return a.txTooLate(ctx, err)
 		}
 		var rec Record
@@ -198,9 +195,9 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	}
 	a.report(ctx, EventStoreError, err)
 	switch {
-	case mayBeLost && notApplied(err): // a read may succeed, for example if only the key for encryption is missing
-		return a.notStored(ctx, end)
-	case mayBeLost: // the store does not reply
+	case mayBeLost && storeReplied(err):
+		return a.notStored(ctx, end, Record{})
+	case mayBeLost:
 		return decision{}
 	}
 	a.report(ctx, EventUncertain, err)

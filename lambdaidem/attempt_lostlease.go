@@ -11,7 +11,7 @@ import (
 // parameter end describes how this attempt's handler ended.
 func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	if a.failedOpen {
-		return a.notStored(ctx, end)
+		return a.notStored(ctx, end, rec)
 	}
 	recMeaning := a.meaningOf(rec)
 	a.report(ctx, EventLeaseLost, nil)
@@ -28,7 +28,7 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 // other attempt may succeed.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
 	if a.failedOpen {
-		return a.notStored(ctx, end)
+		return a.notStored(ctx, end, rec)
 	}
 	a.takenOver = true
 	recMeaning := a.meaningOf(rec)

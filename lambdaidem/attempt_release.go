@@ -29,7 +29,7 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 			return a.unknown(shownOnly{cause}), nil
 		}
 		a.report(ctx, EventReleased, cause)
-		if errors.Is(err, ErrLeaseLost) || notApplied(err) {
+		if storeReplied(err) {
 			return decision{}, &rec
 		}
 	case errors.Is(err, ErrLeaseLost):

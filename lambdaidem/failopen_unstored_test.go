@@ -225,3 +225,17 @@ func TestX9_AFinalFailureThatFailedOpenConflictsWithATransaction(t *testing.T) {
 		})
 	}
 }
+
+// The attempt's claim was applied, and the reply to it was lost. Another transaction conflicts with the
+// completion. The guard repeats the completion.
+func TestX9_ACompletionThatFailedOpenIsRepeatedAfterAConflict(t *testing.T) {
+	r := newRig(status(http.StatusPaymentRequired), failOpen)
+	r.store.fail(acquire, replyLost)
+	r.store.fail(complete, refused(lambdaidem.ReasonConflict))
+	if out := r.send(t, first()); out.StatusCode != http.StatusPaymentRequired {
+		t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+	}
+	if rec := r.record(t); rec.State != lambdaidem.Completed {
+		t.Errorf("the record is %s; want %s", rec.State, lambdaidem.Completed)
+	}
+}

@@ -149,3 +149,111 @@ func TestF4_ADeploymentPassesAPayloadByPointer(t *testing.T) {
 		t.Errorf("the retry got %v; want the first answer, or that the guard can't tell whether the request is the same", err)
 	}
 }
+
+func shopGuard() *lambdaidem.Guard {
+	return lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace, o.Observer = "shop", lambdaidem.Discard })
+}
+
+// saysAnother reports whether err tells the caller that the key was used with another request, so
+// that the caller may send this one with a new key.
+func saysAnother(err error) bool {
+	e, ok := errors.AsType[*lambdaidem.Error](err)
+	return ok && e.Code == lambdaidem.ErrPayloadMismatch && !strings.Contains(e.Detail, "can't tell")
+}
+
+// A deployment makes a field of the payload a pointer, to tell false from absent. The invoker
+// repeats its event. The guard must not say that the key was used with another request, and ask
+// for a new key: the client would pay twice.
+func TestF4_ADeploymentMakesAFieldAPointer(t *testing.T) {
+	type was struct {
+		ID      string `json:"id"`
+		Cents   int    `json:"cents"`
+		Express bool   `json:"express"`
+	}
+	type is struct {
+		ID      string `json:"id"`
+		Cents   int    `json:"cents"`
+		Express *bool  `json:"express"`
+	}
+	guard, paid, event := shopGuard(), 0, []byte(`{"id":"o-1","cents":500,"express":false}`)
+	before := lambdaidem.Handler(guard, "charge", func(_ context.Context, in was) (string, error) { return in.ID, nil },
+		func(_ context.Context, in was) (string, error) { paid += in.Cents; return "paid", nil })
+	key := "o-1"
+	after := lambdaidem.Handler(guard, "charge", func(context.Context, is) (string, error) { return key, nil },
+		func(_ context.Context, in is) (string, error) { paid += in.Cents; return "paid", nil })
+	var first was
+	var again is
+	if err := errors.Join(json.Unmarshal(event, &first), json.Unmarshal(event, &again)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := before(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	_, err := after(t.Context(), again)
+	if saysAnother(err) {
+		key = "o-1-again" // as the error says
+		_, _ = after(t.Context(), again)
+		t.Errorf("the retry got %q; want the first answer, or that the guard can't tell; with a new key %d cents are paid", err, paid)
+	}
+}
+
+// The same in the other direction, by Do: a roll-back.
+func TestF4_ADeploymentMakesAPointerAField(t *testing.T) {
+	type was struct {
+		ID   string  `json:"id"`
+		Note *string `json:"note,omitempty"`
+	}
+	type is struct {
+		ID   string `json:"id"`
+		Note string `json:"note,omitempty"`
+	}
+	guard, note := shopGuard(), ""
+	call := func(payload any) error {
+		_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "charge", Key: "o-1", Payload: payload}, func(context.Context) (string, error) { return "paid", nil })
+		return err
+	}
+	if err := call(was{"o-1", &note}); err != nil {
+		t.Fatal(err)
+	}
+	if err := call(is{"o-1", ""}); saysAnother(err) {
+		t.Errorf("the retry got %v; want the first answer, or that the guard can't tell", err)
+	}
+}
+
+// The same deployment after an attempt that asked for a downstream key and was released: in doubt,
+// the request runs under the same downstream key (docs/effects.md, "Steps and downstream keys").
+func TestE6_ADeploymentMakesAFieldAPointerAfterADownstreamKey(t *testing.T) {
+	type was struct{ Express bool }
+	type is struct{ Express *bool }
+	guard, no := shopGuard(), false
+	call := func(payload any, err error) error {
+		_, err = lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "charge", Key: "o-1", Payload: payload}, func(ctx context.Context) (string, error) {
+			lambdaidem.DownstreamKey(ctx, "card")
+			return "paid", err
+		})
+		return err
+	}
+	if err := call(was{false}, errors.New("the card network is down")); err == nil {
+		t.Fatal("no error")
+	}
+	if err := call(is{&no}, nil); err != nil {
+		t.Errorf("the retry got %v; want that it runs under the same downstream key", err)
+	}
+}
+
+// A deployment makes an array of the payload longer. The new elements are zero in a retry.
+func TestF4_ADeploymentMakesAnArrayLonger(t *testing.T) {
+	type was struct{ Cents [2]int }
+	type is struct{ Cents [3]int }
+	guard := shopGuard()
+	call := func(payload any) error {
+		_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "charge", Key: "o-1", Payload: payload}, func(context.Context) (string, error) { return "paid", nil })
+		return err
+	}
+	if err := call(was{[2]int{1, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := call(is{[3]int{1, 2}}); saysAnother(err) {
+		t.Errorf("the retry got %v; want that the guard can't tell", err)
+	}
+}

@@ -71,10 +71,10 @@ func (c *typedJSON) value(v reflect.Value, quoted bool) error {
 			return nil
 		}
 		return c.value(v.Elem(), quoted)
-	case v.CanAddr() && !marshals(v.Type()) && marshals(reflect.PointerTo(v.Type())):
-		return c.leaf(v.Addr(), false)
 	case marshals(v.Type()):
 		return c.leaf(v, false)
+	case marshalsByPointer(v):
+		return c.leaf(v.Addr(), false)
 	}
 	switch v.Kind() { //nolint:exhaustive // every other kind holds nothing
 	case reflect.Struct:
@@ -101,6 +101,11 @@ func (c *typedJSON) value(v reflect.Value, quoted bool) error {
 	return c.leaf(v, quoted)
 }
 
+// marshalsByPointer reports whether encoding/json writes v by a method of the pointer to v.
+func marshalsByPointer(v reflect.Value) bool {
+	return v.CanAddr() && marshals(reflect.PointerTo(v.Type()))
+}
+
 // leaf appends the JSON that json.Marshal writes for v. If quoted is true, v belongs to a
 // field with the tag option "string".
 func (c *typedJSON) leaf(v reflect.Value, quoted bool) error {
@@ -123,16 +128,24 @@ func (c *typedJSON) fields(v reflect.Value) error {
 		if err != nil || f.omits(of) { // err: the field belongs to an embedded nil pointer
 			continue
 		}
+		before := len(c.text)
 		if !first {
 			c.text = append(c.text, ',')
 		}
-		first = false
 		if err := c.name(f.name); err != nil {
 			return err
 		}
+		start := len(c.text)
 		if err := c.value(of, f.quoted); err != nil {
 			return err
 		}
+		// A struct that has only omitted fields may not be zero. It has the same JSON as a zero
+		// one.
+		if string(c.text[start:]) == "{}" && of.Kind() == reflect.Struct && !marshals(of.Type()) && !marshalsByPointer(of) {
+			c.text = c.text[:before]
+			continue
+		}
+		first = false
 	}
 	c.text = append(c.text, '}')
 	return nil
@@ -151,15 +164,33 @@ func (f *jsonField) omits(v reflect.Value) bool {
 			return v.Len() == 0
 		}
 	}
-	if f.omitZero {
-		if z, ok := v.Interface().(interface{ IsZero() bool }); ok {
-			return z.IsZero()
-		}
-		if v.CanAddr() {
-			if z, ok := v.Addr().Interface().(interface{ IsZero() bool }); ok {
-				return z.IsZero()
-			}
-		}
+	return f.omitZero && isZeroByMethod(v) || isZeroText(v)
+}
+
+// isZeroByMethod reports whether v, which is not zero, has a method IsZero that returns true. Like
+// encoding/json, it looks for the method in the static type of v and in the pointer to that type,
+// and does not call it on a nil pointer in an interface.
+func isZeroByMethod(v reflect.Value) bool {
+	type zeroer interface{ IsZero() bool }
+	t := v.Type()
+	if !t.Implements(reflect.TypeFor[zeroer]()) {
+		addressable := reflect.New(t)
+		addressable.Elem().Set(v)
+		z, ok := addressable.Interface().(zeroer)
+		return ok && z.IsZero()
+	}
+	isNilPointer := v.Kind() == reflect.Interface && v.Elem().Kind() == reflect.Pointer && v.Elem().IsNil()
+	return isNilPointer || v.Interface().(zeroer).IsZero() //nolint:forcetypeassert // its type implements zeroer
+}
+
+// isZeroText reports whether v is a json.RawMessage or json.Number that is not zero, but has the
+// same JSON as a zero one.
+func isZeroText(v reflect.Value) bool {
+	switch v.Type() {
+	case reflect.TypeFor[json.RawMessage]():
+		return string(v.Bytes()) == "null"
+	case reflect.TypeFor[json.Number]():
+		return v.String() == "0"
 	}
 	return false
 }
@@ -266,6 +297,9 @@ func appendForm(b []byte, t reflect.Type, addressable bool, numbers map[reflect.
 	b = fmt.Appendf(b, "%v", t.Kind())
 	switch t.Kind() { //nolint:exhaustive // no other kind holds anything
 	case reflect.Slice, reflect.Array:
+		if t.Kind() == reflect.Array {
+			b = fmt.Appendf(b, " %d", t.Len())
+		}
 		b = appendForm(append(b, ' '), t.Elem(), addressable || t.Kind() == reflect.Slice, numbers)
 	case reflect.Map:
 		b = appendForm(appendForm(append(b, ' '), t.Key(), false, numbers), t.Elem(), false, numbers)
@@ -276,7 +310,11 @@ func appendForm(b []byte, t reflect.Type, addressable bool, numbers map[reflect.
 			if f.omitEmpty || f.omitZero {
 				b = fmt.Appendf(b, "%t %t ", f.omitEmpty, f.omitZero)
 			}
-			b = appendForm(b, t.FieldByIndex(f.index).Type, addressable, numbers)
+			of := t.FieldByIndex(f.index).Type
+			if of.Kind() == reflect.Pointer { // a pointer to a zero value is not omitted
+				b = append(b, '*')
+			}
+			b = appendForm(b, of, addressable, numbers)
 		}
 		b = append(b, '}')
 	}

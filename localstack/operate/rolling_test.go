@@ -32,6 +32,7 @@ var whatChanges = map[string]struct {
 	"a secret is removed too early":   {file: "secrets_test.go", name: "TestF5_OperateMD_RotatesSecretsWithoutARefusal"},
 	"a pointer in `FingerprintIgnore`, a header in `FingerprintHeaders`, a name in `FingerprintAttributes`":                       {here: anotherPointer},
 	"a typed payload gains a field (`Do`, `Handler`, `HashKey`; a newer aws-lambda-go)":                                           {file: "../../lambdaidem/typed_test.go", name: "TestF4_APayloadMayGainFields"},
+	"a field of a typed payload becomes a pointer, or gets or loses `omitempty` or `omitzero`":                                    {file: "../../lambdaidem/typed_deployed_test.go", name: "TestF4_ADeploymentMakesAFieldAPointer"},
 	"a typed payload loses or renames a field":                                                                                    {here: aRenamedField},
 	"a result's type gains a field (`Do`, `Handler`, `Step`)":                                                                     {here: aWiderResult},
 	"a result's type loses or renames a field":                                                                                    {here: aNarrowerResult},
