@@ -186,3 +186,17 @@ func TestX6_AFinalFailureAfterTheLeaseWithoutAReply(t *testing.T) {
 		}
 	})
 }
+
+// As before, but the failure is not final. The client gets it, and repeats the request.
+func TestX6_AFailureAfterTheLeaseWithoutAReplyIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(status(http.StatusBadGateway))
+		r.store.fail(release, func(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			time.Sleep(2 * time.Minute)
+			return requestLost(ctx, verb, call)
+		})
+		if out := r.send(t, first()); out.StatusCode != http.StatusBadGateway {
+			t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+		}
+	})
+}

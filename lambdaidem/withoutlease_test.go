@@ -3,6 +3,7 @@ package lambdaidem_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -281,18 +282,35 @@ func TestX5_AHandlerThatReturnsAfter30MinutesIsUncertain(t *testing.T) {
 	}
 }
 
-// Without enlisted writes there is no transaction, and the caller gets the handler's answer.
+// Without enlisted writes, the caller gets the handler's answer, which no transaction stores any more.
 func TestX5_AnAnswerWithoutWritesMayTakeLonger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, l := withLedger(slow(80*time.Minute, 201), failOpen)
-		l.fail(acquire, requestLost)
-		if out := r.sendManaged(t); out.StatusCode != 201 {
-			t.Errorf("the answer is %+v", out)
-		}
-		if n := l.count(complete); n != 1 {
-			t.Errorf("it tried %d times to store the answer", n)
-		}
-	})
+	for _, code := range []int{201, 402} {
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(slow(80*time.Minute, code), failOpen)
+				l.fail(acquire, requestLost)
+				if out := r.sendManaged(t); out.StatusCode != code {
+					t.Errorf("the answer is %+v", out)
+				}
+				if n := l.count(complete); n != 1 {
+					t.Errorf("it tried %d times to store the answer", n)
+				}
+			})
+		})
+	}
+}
+
+// A success without enlisted writes is not stored by a transaction, which would cost twice as much: its
+// client has nothing to repeat.
+func TestX5_ASuccessWithoutWritesNeedsNoTransaction(t *testing.T) {
+	r, l := withLedger(status(201), failOpen)
+	l.fail(acquire, requestLost)
+	if out := r.send(t, first()); out.StatusCode != 201 {
+		t.Errorf("the answer is %+v", out)
+	}
+	if n := l.count(complete); n != 1 {
+		t.Errorf("it called Store.Complete %d times", n)
+	}
 }
 
 // An optimistic attempt that is too late consults the record before it answers.
