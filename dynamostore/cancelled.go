@@ -37,7 +37,7 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
 		failure := failed(opCommit, fate, err)
-		if fate == wire.NotApplied && (wire.Code(err) == codeValidation || p.refusedTable(err)) {
+		if fate == wire.NotApplied && (wire.Code(err) == codeValidation && len(p.writes) > 0 || p.refusedTable(err)) {
 			return lambdaidem.Record{}, fate, writeInvalid(p.writeError(err))
 		}
 		return lambdaidem.Record{}, fate, failure

@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -26,28 +29,38 @@ func isOperation(r *http.Request, name string) bool {
 	return strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+name)
 }
 
-// Two duplicates run without a lease. The first to return fails for good. The record has its
-// failure then, so the other one writes nothing, and both clients get the failure.
+// Two duplicates run without a lease. The first to return fails for good. The record has its failure
+// then, so the other one writes nothing, and both clients get the failure. The record may have been
+// free because there was none, or because an earlier request has failed.
 func TestX5_AFinalFailureAfterFailOpenIsStored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := openCreditDesk(t, func(o *lambdaidem.Options) { o.FailOpen = true })
-		d.cutOff(30 * time.Second) // no claim gets through
-		var slower error
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			_, slower = d.credit(t, time.Minute, well)
-		}()
-		time.Sleep(15 * time.Second)
-		_, err := d.credit(t, 25*time.Second, noMoney)
-		<-ended
-		for _, err := range []error{err, slower} {
-			if !errors.Is(err, lambdaidem.Code("card_declined")) {
-				t.Errorf("a client gets %v; want card_declined", err)
-			}
-		}
-		d.wantBalance(t, 0)
-	})
+	for name, before := range map[string]func(context.Context) (string, error){"no record": nil, "a released record": failing} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := openCreditDesk(t, func(o *lambdaidem.Options) { o.FailOpen = true })
+				if before != nil {
+					if got, err := d.credit(t, 0, before); err == nil {
+						t.Fatalf("the earlier request gets %q", got)
+					}
+				}
+				d.cutOff(30 * time.Second) // no claim gets through
+				var slower error
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					_, slower = d.credit(t, time.Minute, well)
+				}()
+				time.Sleep(15 * time.Second)
+				_, err := d.credit(t, 25*time.Second, noMoney)
+				<-ended
+				for _, err := range []error{err, slower} {
+					if !errors.Is(err, lambdaidem.Code("card_declined")) {
+						t.Errorf("a client gets %v; want card_declined", err)
+					}
+				}
+				d.wantBalance(t, 0)
+			})
+		})
+	}
 }
 
 // The attempt's claim was applied, and the reply to it was lost. The record gets the failure of the
@@ -329,4 +342,72 @@ func throttledReply() *http.Response {
 
 func cannedReply(status int, body string) *http.Response {
 	return &http.Response{StatusCode: status, Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}, Body: io.NopCloser(strings.NewReader(body))}
+}
+
+// A table with strong consistency in several Regions (docs/regions.md, MRSC) refuses all transactions.
+// The claim is applied, but its reply is lost. The attempt holds the lease, so Store.Complete could store
+// the final failure.
+func TestD3_AFinalFailureAfterFailOpenIsStoredInATableWithoutTransactions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openCreditDesk(t)
+		pay := func(fn func(context.Context) (string, error)) (string, error) {
+			return lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, fn)
+		}
+		lost := true
+		client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+			if isOperation(r, "TransactWriteItems") {
+				return cannedReply(http.StatusBadRequest, `{"__type":"com.amazon.coral.validate#ValidationException","message":"Transactions are not supported on global tables with strong consistency"}`), nil
+			}
+			resp, err := send()
+			if isOperation(r, "PutItem") && lost {
+				return nil, errors.New("connection reset by peer")
+			}
+			return resp, err
+		})
+		d.guard = d.shiftedDesk.guard(New(client, d.table), func(o *lambdaidem.Options) { o.FailOpen = true })
+		if _, err := pay(noMoney); !errors.Is(err, lambdaidem.Code("card_declined")) {
+			t.Errorf("the client gets %v; want card_declined", err)
+		}
+		lost = false
+		if rec := d.inspect(t).Record; rec.State != lambdaidem.Completed {
+			t.Errorf("the record is %s; want %s", rec.State, lambdaidem.Completed)
+		}
+		time.Sleep(20 * time.Minute) // the lease ends
+		if got, err := pay(well); err == nil {
+			t.Errorf("a second copy of the request was carried out, and gets %q, after the client was told card_declined", got)
+		}
+	})
+}
+
+// The same table, during a short outage of which the guard's claim is refused by throttling. The
+// handler has enlisted no writes, and its failure is final.
+func TestD3_AFinalFailureAfterFailOpenIsToldInATableWithoutTransactions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openCreditDesk(t)
+		db := memdynamo.New(d.now)
+		d.client = dynamodb.New(dynamodb.Options{
+			Region: "eu-west-1", HTTPClient: &memdynamo.Client{DB: db},
+			Credentials: d.client.Options().Credentials,
+		})
+		if err := CreateTable(t.Context(), d.client, d.table); err != nil {
+			t.Fatal(err)
+		}
+		db.Global(d.table, memdynamo.Strong, "eu-west-1", "eu-north-1", "eu-central-1")
+		throttled := true
+		client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+			if throttled && isOperation(r, "PutItem") {
+				return throttledReply(), nil
+			}
+			return send()
+		})
+		d.guard = d.shiftedDesk.guard(New(client, d.table), func(o *lambdaidem.Options) { o.FailOpen = true })
+		for range 2 {
+			_, err := lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(context.Context) (string, error) {
+				return "", cardDeclined
+			})
+			if !errors.Is(err, lambdaidem.Code("card_declined")) {
+				t.Errorf("the client gets %v; want card_declined", err)
+			}
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"testing"
@@ -97,5 +98,53 @@ func TestO2_ASleepCountsForExpiriesAndNotForLeases(t *testing.T) {
 	o := &Operator{opts: OperatorOptions{TTL: time.Hour}}
 	if expires := o.expires(inspected).Sub(now); expires < slept+time.Hour {
 		t.Errorf("a settled record expires %v after the read", expires)
+	}
+}
+
+// The operator's machine has slept between a purge's read and its write. Then no lease has ended
+// that is live, and no expiry is in the past.
+func TestO2_ASleepDuringAPurge(t *testing.T) {
+	const slept = 2 * time.Hour
+	for name, end := range map[string]func(ctx context.Context) error{
+		"released with a step": func(ctx context.Context) error {
+			_, err := lambdaidem.Step(ctx, "card", func(context.Context) (int, error) { return 7, nil })
+			return errors.Join(errLater, err)
+		},
+		"released": func(context.Context) error { return errLater },
+		"in progress": func(ctx context.Context) error {
+			_, err := lambdaidem.Step(ctx, "card", func(context.Context) (int, error) { return 7, nil })
+			return lambdaidem.Uncertain(errors.Join(errLater, err))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openShifted(t)
+			if _, err := d.pay(t, d.guard(New(d.client, d.table)), func(ctx context.Context) (string, error) { return "", end(ctx) }); !errors.Is(err, errLater) {
+				t.Fatal(err)
+			}
+			was := d.inspect(t).Record
+			o := d.operator(t)
+			found, err := o.s.scanAll(t.Context(), "", 10)
+			if err != nil || len(found.items) != 1 {
+				t.Fatal(found, err)
+			}
+			found.clock.readAt = frozenSince(slept)
+			p := &purge{o: o, opts: PurgeOptions{Steps: was.State == lambdaidem.InProgress, Forget: true}}
+			p.opts.resolve()
+			if p.shouldPurge(found.items[0], found.clock) {
+				if err := p.record(t.Context(), found.items[0], found.clock); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rec := d.inspect(t).Record
+			if was.State == lambdaidem.InProgress {
+				if len(rec.Steps) != 1 || rec.Token != was.Token {
+					t.Errorf("the record with a live lease is now %+v", rec)
+				}
+				return
+			}
+			if left := rec.Expires.Sub(found.clock.date); left < slept+lambdaidem.MinTTL || !rec.Expires.Before(was.Expires) {
+				t.Errorf("the record expires %v after the read", left)
+			}
+		})
 	}
 }

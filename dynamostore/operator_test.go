@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -766,4 +767,24 @@ func (d *desk) scan(t *testing.T) []map[string]types.AttributeValue {
 		t.Fatal(err)
 	}
 	return out.Items
+}
+
+// A record has changed since the operator read it. The record that Release returns has the
+// database's time now, and not that of the operator's read.
+func TestO2_AChangedRecordHasTheDatabasesTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openShifted(t)
+		d.offset = time.Hour
+		d.die(t)
+		inspected := d.inspect(t)
+		time.Sleep(10 * time.Minute)
+		d.die(t)
+		now, err := d.operator(t).Release(t.Context(), inspected)
+		if !errors.Is(err, ErrRecordChanged) {
+			t.Fatal(err)
+		}
+		if behind := d.now().Sub(now.At()); behind < 0 || behind > time.Second {
+			t.Errorf("At is %v behind the database's clock", behind)
+		}
+	})
 }

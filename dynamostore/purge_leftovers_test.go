@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -818,5 +820,59 @@ func TestO2_OfTwoPurgesOfExpiredStepsOneWins(t *testing.T) {
 	})
 	if ops := d.inspect(t, d.id("dead")).Operations; sum.Changed != 1 || sum.Purged != 0 || len(ops) != 1 || ops[0].By != "bob" {
 		t.Errorf("it says %+v, and the record keeps %+v", sum, ops)
+	}
+}
+
+// A record expires between a purge's read and its write. It needs no second purge.
+func TestO2_ARecordThatExpiresDuringAPurgeIsNotOnlyErased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openShifted(t)
+		d.die(t)
+		time.Sleep(time.Until(d.inspect(t).Record.Expires) - time.Minute)
+		var sum PurgeProgress
+		for progress, err := range d.operator(t).Purge(t.Context(), func(p *PurgeOptions) {
+			p.Steps, p.Forget = true, true
+			p.Pace = func(context.Context, float64) error { time.Sleep(2 * time.Minute); return nil }
+		}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum = progress
+		}
+		if sum.Purged != 1 || sum.OnlyErased != 0 {
+			t.Errorf("it says %+v", sum)
+		}
+	})
+}
+
+// A record keeps the changes that operators have made to it, also if a purge erases its steps.
+func TestO2_APurgeOfStepsKeepsTheOperations(t *testing.T) {
+	for name, forget := range map[string]bool{"erased": false, "forgotten": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := openShifted(t)
+				d.die(t)
+				time.Sleep(10 * time.Minute)
+				if _, err := d.operator(t).Release(t.Context(), d.inspect(t)); err != nil {
+					t.Fatal(err)
+				}
+				for _, err := range d.operator(t).Purge(t.Context(), func(p *PurgeOptions) { p.Steps, p.Forget = true, forget }) {
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				want := []OperationKind{OperationReleased, OperationErased}
+				if forget {
+					want[1] = OperationForgotten
+				}
+				var got []OperationKind
+				for _, did := range d.inspect(t).Operations {
+					got = append(got, did.What)
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("the record keeps %v; want %v", got, want)
+				}
+			})
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -516,4 +517,48 @@ func TestO2_ARecordThatRanAgainForAShortTimeIsForgottenAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The operator's clock is an hour behind the database's. Each record that a scan yields has the
+// database's time, also a record that it yields long after the read.
+func TestO2_ScannedLeasesHaveTheDatabasesTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openShifted(t)
+		d.offset = time.Hour
+		d.die(t)
+		n := 0
+		for inspected, err := range New(d.client, d.table).ScanLeases(t.Context(), func(o *ScanOptions) {
+			o.Pace = func(context.Context, float64) error { time.Sleep(10 * time.Minute); return nil }
+		}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+			time.Sleep(time.Minute)
+			if behind := d.now().Sub(inspected.At()); behind < 0 || behind > time.Second {
+				t.Errorf("At is %v behind the database's clock", behind)
+			}
+		}
+		if n != 1 {
+			t.Errorf("found %d leases; want 1", n)
+		}
+	})
+}
+
+// An operator has released a record, and the next attempt has died too. A scan says both.
+func TestO2_ScannedLeasesHaveTheirOperations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openShifted(t)
+		d.die(t)
+		time.Sleep(10 * time.Minute)
+		if _, err := d.operator(t).Release(t.Context(), d.inspect(t)); err != nil {
+			t.Fatal(err)
+		}
+		d.die(t)
+		for inspected, err := range New(d.client, d.table).ScanLeases(t.Context()) {
+			if err != nil || len(inspected.Operations) != 1 || inspected.Operations[0].What != OperationReleased {
+				t.Errorf("a scan yields %+v, %v", inspected, err)
+			}
+		}
+	})
 }

@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -103,4 +104,18 @@ func (d *shiftedDesk) through(do func(r *http.Request, body []byte, send func() 
 			})
 		})
 	})
+}
+
+// die leaves the record of an attempt that died after a step.
+func (d *shiftedDesk) die(t *testing.T) {
+	t.Helper()
+	_, err := d.pay(t, d.guard(New(d.client, d.table)), func(ctx context.Context) (string, error) {
+		if _, err := lambdaidem.Step(ctx, "card", func(context.Context) (int, error) { return 7, nil }); err != nil {
+			return "", err
+		}
+		return "", lambdaidem.Uncertain(errLater)
+	})
+	if !errors.Is(err, errLater) {
+		t.Fatal(err)
+	}
 }

@@ -156,6 +156,9 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	var err error
 	for try := 1; ; try++ {
 		if c.Claim != nil && !a.maySendTx() {
+			if mayBeLost {
+				return a.notStored(ctx, end, Record{})
+			}
 			return a.txTooLate(ctx, err)
 		}
 		var rec Record
@@ -172,7 +175,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			return a.finish(request, w, w.rejected(rejected.verdict()))
 		}
 		if errors.Is(err, ErrLeaseLost) {
-			if c.Claim == nil || mayBeLost {
+			if c.Claim == nil || mayBeLost && a.meaningOf(rec) != isFree { // a free record must have the failure; see completingTx
 				return a.lost(ctx, rec, end)
 			}
 			d, oldRec, mayRetry := a.claimFailed(ctx, rec)
@@ -185,6 +188,11 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 		if r := reasonOf(err); unstorable == nil && (r == ReasonTooLarge || r == ReasonEncoding) {
 			unstorable = err
 			c = c.with(a.withoutAnswer(end))
+			continue
+		}
+		if mayBeLost && tx != nil && commitFailsAgain(err) { // for example, the table has no transactions
+			tx = nil
+			c = a.completion(result, nil)
 			continue
 		}
 		// If mayBeLost is set, the caller normally receives the answer even if it is not stored, so

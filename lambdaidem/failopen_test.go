@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,9 @@ func TestX5_ARequestThatFailedOpenGetsTheAnswerOfTheRecord(t *testing.T) {
 			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
 			if out := r.send(t, first()); out.StatusCode != http.StatusCreated || !replayed(out) {
 				t.Errorf("the record is %s, and the client is told %d %s", r.record(t).State, out.StatusCode, out.Body)
+			}
+			if kinds := r.seen.kinds(); !slices.Equal(kinds[len(kinds)-2:], []lambdaidem.Kind{lambdaidem.EventLeaseLost, lambdaidem.EventReplayed}) {
+				t.Errorf("the observer saw %v", kinds)
 			}
 		})
 	}

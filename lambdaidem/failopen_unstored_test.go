@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -188,23 +189,155 @@ func TestE5_AHandlerThatFailedOpenLearnsOfAResultThatCannotBeStored(t *testing.T
 	wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
 }
 
+// uncertain402 counts a 402 as uncertain.
+func uncertain402(o *lambdaidem.Options) {
+	o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
+		if r.Status == 402 {
+			return lambdaidem.OutcomeUncertain
+		}
+		return lambdaidem.DefaultOutcome(r)
+	}
+}
+
 // Options.Outcome counts a 402 as uncertain. The request fails open although an answer is stored.
 func TestX5_AnUncertainFinalAnswerThatFailedOpenGetsTheAnswerOfTheRecord(t *testing.T) {
-	uncertain := func(o *lambdaidem.Options) {
-		o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
-			if r.Status == 402 {
-				return lambdaidem.OutcomeUncertain
-			}
-			return lambdaidem.DefaultOutcome(r)
-		}
-	}
-	r := newRig(status(http.StatusCreated), failOpen, uncertain)
+	r := newRig(status(http.StatusCreated), failOpen, uncertain402)
 	r.send(t, first())
 	r = r.later(status(402))
 	r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
 	if out := r.send(t, first()); out.StatusCode != http.StatusCreated {
 		t.Errorf("the record is %s, and the client is told %d %s", r.record(t).State, out.StatusCode, out.Body)
 	}
+}
+
+// As before, but the client has closed its connection, which ends the context of the request. The
+// record is read all the same.
+func TestX3_TheRecordIsReadAfterFailOpenAlthoughTheRequestHasEnded(t *testing.T) {
+	r := newRig(status(http.StatusCreated), failOpen, uncertain402)
+	r.send(t, first())
+	ctx, cancel := context.WithCancel(t.Context())
+	r = r.later(func(context.Context, request) (response, error) { cancel(); return response{StatusCode: 402}, nil })
+	r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+	r.store.fail(get, func(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		if ctx.Err() != nil {
+			return requestLost(ctx, verb, call)
+		}
+		return call()
+	})
+	if out := r.sendCtx(ctx, t, first()); out.StatusCode != http.StatusCreated {
+		t.Errorf("the record is %s, and the client is told %d %s", r.record(t).State, out.StatusCode, out.Body)
+	}
+}
+
+// The read of the record gets no reply either. The client gets the handler's failure after
+// Options.CleanupTimeout, and not at the end of the invocation.
+func TestX3_TheReadAfterFailOpenHasALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(context.Context, request) (response, error) { return response{}, noPayment }, failOpen)
+		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		r.store.failAlways(get, hangs)
+		start := time.Now()
+		if out := r.send(t, first()); out.StatusCode != http.StatusPaymentRequired {
+			t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+		}
+		if took := time.Since(start); took > 2*time.Second { // the default of Options.CleanupTimeout
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// The database rejects the writes of a handler that failed open, and the verdict is a final failure.
+// The record must have that failure before the client does, so it is stored by another transaction.
+// Without a reply to that transaction, the outcome is unknown.
+func TestX5_AFinalVerdictAfterFailOpenIsStored(t *testing.T) {
+	for name, rejection := range map[string]fault{"settled": rejects(noPayment), "unsettled": unsettled(noPayment)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(enlisting(created), failOpen)
+				l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				l.fail(commit, rejection, requestLost)
+				if out := r.send(t, first()); out.StatusCode != http.StatusPaymentRequired {
+					t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+				}
+				r.wantState(t, lambdaidem.Completed)
+
+				r, l = withLedger(enlisting(created), failOpen)
+				l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				l.fail(commit, rejection)
+				l.failAlways(commit, requestLost)
+				wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+			})
+		})
+	}
+}
+
+// A handler that failed open succeeds and has enlisted no writes. Its completion needs no
+// transaction, which costs twice as much.
+func TestX5_ASuccessAfterFailOpenNeedsNoTransaction(t *testing.T) {
+	r, l := withLedger(status(http.StatusCreated), failOpen)
+	l.fail(acquire, replyLost)
+	r.send(t, first())
+	r.wantState(t, lambdaidem.Completed)
+	if want := []string{acquire, complete}; !slices.Equal(l.allCalls(), want) {
+		t.Errorf("calls %v; want %v", l.allCalls(), want)
+	}
+}
+
+// A handler that failed open returns a final failure later than a transaction may be sent. The
+// attempt's claim was applied, and the reply to it was lost. The record gets the failure, so that no
+// retry runs the handler.
+func TestX5_ALateFinalFailureAfterFailOpenIsStoredUnderItsOwnClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := withLedger(func(context.Context, request) (response, error) {
+			time.Sleep(longest + time.Minute)
+			return response{}, noPayment
+		}, failOpen)
+		l.fail(acquire, replyLost)
+		if out := r.sendManaged(t); out.StatusCode != http.StatusPaymentRequired {
+			t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+		}
+		r.wantState(t, lambdaidem.Completed)
+	})
+}
+
+// The store refuses a final failure as too large, and only after the last moment for a transaction.
+// The client gets the answer of the record, or else the failure.
+func TestX5_AFinalFailureAfterFailOpenThatIsTooLateForItsSecondTry(t *testing.T) {
+	for name, want := range map[string]int{"the record has an answer": http.StatusCreated, "no record": http.StatusPaymentRequired} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(func(context.Context, request) (response, error) { return response{}, noPayment }, failOpen)
+				other := r.later(status(http.StatusCreated))
+				l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				l.fail(commit, func(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+					if want == http.StatusCreated {
+						other.send(t, first())
+					}
+					time.Sleep(longest)
+					return refused(lambdaidem.ReasonTooLarge)(ctx, verb, call)
+				})
+				if out := r.sendManaged(t); out.StatusCode != want {
+					t.Errorf("the client is told %d %s; want %d", out.StatusCode, out.Body, want)
+				}
+			})
+		})
+	}
+}
+
+// The record of a final failure has another payload. The client gets the failure, also if the store
+// has transactions: after a 422, it would send the request with a new key.
+func TestX5_AFinalFailureIsToldBesideAnotherPayloadInATransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := withLedger(func(context.Context, request) (response, error) { return response{}, noPayment }, failOpen)
+		if out, err := r.withLease().APIGatewayV2(status(http.StatusCreated))(t.Context(), post("key-1", `{"amount":7}`)); err != nil {
+			t.Fatal(out, err)
+		}
+		time.Sleep(time.Second)
+		l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		if out := r.send(t, first()); out.StatusCode != http.StatusPaymentRequired {
+			t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+		}
+	})
 }
 
 // An answer is stored. Its duplicate fails open, fails for good, and its completion or release
@@ -238,4 +371,67 @@ func TestX9_ACompletionThatFailedOpenIsRepeatedAfterAConflict(t *testing.T) {
 	if rec := r.record(t); rec.State != lambdaidem.Completed {
 		t.Errorf("the record is %s; want %s", rec.State, lambdaidem.Completed)
 	}
+}
+
+// A duplicate's transaction is in progress when a final failure is to be stored. The failure waits
+// for that transaction, and the client gets the duplicate's answer.
+func TestX9_AFinalFailureThatFailedOpenWaitsForATransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := withLedger(func(context.Context, request) (response, error) { return response{}, noPayment }, failOpen)
+		duplicate := r.later(status(http.StatusCreated))
+		l.fail(acquire, refused(lambdaidem.ReasonUnreachable))
+		l.fail(commit, refused(lambdaidem.ReasonConflict), func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			duplicate.send(t, first())
+			return call()
+		})
+		if out := r.send(t, first()); out.StatusCode != http.StatusCreated {
+			t.Errorf("the record is %s, and the client is told %d %s", r.record(t).State, out.StatusCode, out.Body)
+		}
+	})
+}
+
+// A function fails open and marks its error with Retryable. Its caller finds ErrRetryable, unless
+// another attempt is running: the call may then be carried out without the caller asking again.
+func TestX2_ErrRetryableIsNotFoundAfterFailOpenBesideAnotherAttempt(t *testing.T) {
+	for name, beside := range map[string]bool{"alone": false, "beside another attempt": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil, failOpen)
+			began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			if beside {
+				go func() {
+					defer close(done)
+					_, err := lambdaidem.Do(context.WithoutCancel(t.Context()), r.guard, charge, func(context.Context) (int, error) {
+						close(began)
+						<-goOn
+						return 1, nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}()
+				<-began
+				defer func() { close(goOn); <-done }()
+			}
+			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			_, err := lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Retryable(errWire) })
+			if !errors.Is(err, errWire) || errors.Is(err, lambdaidem.ErrRetryable) == beside {
+				t.Errorf("the caller gets %v", err)
+			}
+		})
+	}
+}
+
+// The time of the read is a part of the time in the store that events report.
+func TestO1_TheReadAfterFailOpenCountsAsTimeInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(status(http.StatusCreated), failOpen)
+		r.send(t, first())
+		r = r.later(func(context.Context, request) (response, error) { return response{}, noPayment })
+		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		r.store.fail(get, after(func() { time.Sleep(300 * time.Millisecond) }))
+		r.send(t, first())
+		if e := r.seen.last(t); e.Kind != lambdaidem.EventReplayed || e.Store != 300*time.Millisecond {
+			t.Errorf("the event is %+v", e)
+		}
+	})
 }

@@ -167,22 +167,44 @@ func TestX6_AMismatchAfterARunAsksForNoNewKey(t *testing.T) {
 	}
 }
 
-// The handler fails for good in time, and its failure is to be released. The process is paused
-// until after the lease, and the release gets no reply. Meanwhile another attempt has taken over
-// and answered 201. The client of the first must not be told that the card was declined.
-func TestX6_AFinalFailureAfterTheLeaseWithoutAReply(t *testing.T) {
+// The handler fails in time, and its failure is to be released. The process is paused until the lease
+// ends, and the release gets no reply. Meanwhile another attempt has taken over and answered 201. The
+// client of the first must not be told that the card was declined. After a 502, it asks again.
+func TestX6_AFailureAfterTheLeaseWithoutAReply(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  handler
+		want int
+	}{
+		"final":     {func(context.Context, request) (response, error) { return response{}, finalFailures["released"] }, http.StatusServiceUnavailable},
+		"not final": {status(http.StatusBadGateway), http.StatusBadGateway},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(c.end)
+				other := r.later(status(http.StatusCreated))
+				r.store.fail(release, func(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+					time.Sleep(time.Until(r.record(t).LeaseEnd))
+					if out := other.send(t, first()); out.StatusCode != http.StatusCreated {
+						t.Errorf("the other attempt gets %+v", out)
+					}
+					return requestLost(ctx, verb, call)
+				})
+				if out := r.send(t, first()); out.StatusCode != c.want {
+					t.Errorf("the record is %s, and the client is told %d %s; want %d", r.record(t).State, out.StatusCode, out.Body, c.want)
+				}
+			})
+		})
+	}
+}
+
+// The release gets no reply, but the lease is not over, so no other attempt can have carried out the
+// call. The client gets the failure.
+func TestX2_AFinalFailureWithinTheLeaseIsToldWithoutAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(context.Context, request) (response, error) { return response{}, finalFailures["released"] })
-		other := r.later(status(http.StatusCreated))
-		r.store.fail(release, func(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
-			time.Sleep(2 * time.Minute) // the process is paused; the lease lasts 62 s
-			if out := other.send(t, first()); out.StatusCode != http.StatusCreated {
-				t.Errorf("the other attempt gets %+v", out)
-			}
-			return requestLost(ctx, verb, call)
-		})
-		if out := r.send(t, first()); out.StatusCode == http.StatusPaymentRequired {
-			t.Errorf("the record is %s, and the client is told %d %s", r.record(t).State, out.StatusCode, out.Body)
+		r.store.failAlways(release, requestLost)
+		if out := r.send(t, first()); out.StatusCode != http.StatusPaymentRequired {
+			t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
 		}
 	})
 }

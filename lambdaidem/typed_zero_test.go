@@ -189,3 +189,49 @@ func TestF4_OmitzeroOfAnInterfaceThatHasTheMethod(t *testing.T) {
 		t.Errorf("HashKey: %s, %s, %s, %v", k1, k2, k3, err)
 	}
 }
+
+// With omitempty or omitzero, a value that is not zero may have other JSON than a zero one. Such values
+// are not equal.
+func TestF5_AValueThatTheJSONShowsCounts(t *testing.T) {
+	t.Run("null, omitempty", func(t *testing.T) {
+		wantTwo[struct {
+			Limit json.RawMessage `json:"limit,omitempty"`
+		}](t, `{}`, `{"limit":null}`)
+	})
+	t.Run("null, omitzero", func(t *testing.T) {
+		wantTwo[struct {
+			Limit json.RawMessage `json:"limit,omitzero"`
+		}](t, `{}`, `{"limit":null}`)
+	})
+	t.Run("number, omitempty", func(t *testing.T) {
+		wantTwo[struct {
+			Limit json.Number `json:"limit,omitempty"`
+		}](t, `{}`, `{"limit":0}`)
+	})
+	t.Run("number, omitzero", func(t *testing.T) {
+		wantTwo[struct {
+			Limit json.Number `json:"limit,omitzero"`
+		}](t, `{}`, `{"limit":0}`)
+	})
+	t.Run("struct, omitzero", func(t *testing.T) {
+		type limits struct {
+			Daily []string `json:"daily,omitempty"`
+		}
+		wantTwo[struct {
+			Limits limits `json:"limits,omitzero"`
+		}](t, `{}`, `{"limits":{"daily":[]}}`)
+	})
+}
+
+func wantTwo[T any](t *testing.T, one, two string) {
+	t.Helper()
+	var a, b T
+	if err := errors.Join(json.Unmarshal([]byte(one), &a), json.Unmarshal([]byte(two), &b)); err != nil {
+		t.Fatal(err)
+	}
+	k1, err1 := lambdaidem.HashKey(a)
+	k2, err2 := lambdaidem.HashKey(b)
+	if err := errors.Join(err1, err2); err != nil || k1 == k2 {
+		t.Errorf("HashKey: %s, %s, %v", k1, k2, err)
+	}
+}

@@ -139,9 +139,9 @@ func (c *typedJSON) fields(v reflect.Value) error {
 		if err := c.value(of, f.quoted); err != nil {
 			return err
 		}
-		// A struct that has only omitted fields may not be zero. It has the same JSON as a zero
-		// one.
-		if string(c.text[start:]) == "{}" && of.Kind() == reflect.Struct && !marshals(of.Type()) && !marshalsByPointer(of) {
+		// A struct that has only omitted fields may not be zero. Without omitzero, it has the same
+		// JSON as a zero one.
+		if !f.omitZero && string(c.text[start:]) == "{}" && of.Kind() == reflect.Struct && !marshals(of.Type()) && !marshalsByPointer(of) {
 			c.text = c.text[:before]
 			continue
 		}
@@ -164,7 +164,10 @@ func (f *jsonField) omits(v reflect.Value) bool {
 			return v.Len() == 0
 		}
 	}
-	return f.omitZero && isZeroByMethod(v) || isZeroText(v)
+	if f.omitZero && isZeroByMethod(v) {
+		return true
+	}
+	return !f.omitEmpty && !f.omitZero && isZeroText(v)
 }
 
 // isZeroByMethod reports whether v, which is not zero, has a method IsZero that returns true. Like

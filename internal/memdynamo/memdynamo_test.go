@@ -2,6 +2,7 @@ package memdynamo_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -116,6 +117,28 @@ func TestUpdateTimeToLive(t *testing.T) {
 		_, message, _ := refusal(db, "UpdateTimeToLive", `{"TableName":"records","TimeToLiveSpecification":`+step.specification+`}`)
 		if message != step.want {
 			t.Errorf("%s: got %q, want %q", step.specification, message, step.want)
+		}
+	}
+}
+
+// TestTableNames checks the lengths and the characters of table names.
+func TestTableNames(t *testing.T) {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
+	for name, valid := range map[string]bool{
+		letters: true, "a.b": true, "...": true, strings.Repeat("x", 255): true,
+		"ab": false, strings.Repeat("x", 256): false,
+		"abc ": false, " abc": false, "a/b": false, "a:b": false, "a#b": false, "äbc": false, "abc\u0000": false,
+	} {
+		want := memdynamo.Validation
+		if valid {
+			want = memdynamo.ResourceNotFound
+		}
+		text, err := json.Marshal(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if typ, message, _ := refusal(newDB(t), "PutItem", `{"TableName":`+string(text)+`,"Item":{"id":{"S":"a"}}}`); typ != want {
+			t.Errorf("%q: got %s: %s; want %s", name, typ, message, want)
 		}
 	}
 }
