@@ -18,7 +18,7 @@ type databaseClock struct {
 // clockOf returns the database's clock for a reply that has just arrived. date is the Date header
 // of the reply.
 func clockOf(date time.Time) databaseClock {
-	return databaseClock{date: date.UTC(), readAt: time.Now()}
+	return databaseClock{date: date, readAt: time.Now()}
 }
 
 // now returns the current time by the database's clock. It does not depend on the wall clock of

@@ -83,8 +83,8 @@ func (e *enlisting) resume() {
 }
 
 // end stops the enlisting of writes: later calls of TxOf return err. If end or endIfUnused has
-// already stopped the enlisting, TxOf keeps returning the earlier error. end returns the
-// transaction, or nil if there is none.
+// already stopped the enlisting, end keeps the earlier error. end returns the transaction, or nil if
+// there is none.
 func (e *enlisting) end(err error) Tx {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -108,7 +108,7 @@ func (e *enlisting) used() bool {
 func (e *enlisting) endIfUnused(err error) (unused bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.tx == nil && e.ended == nil {
+	if e.tx == nil {
 		e.ended = err
 	}
 	return e.tx == nil
