@@ -31,7 +31,8 @@ type HealthOptions struct {
 	// minutes.
 	SettingsEvery time.Duration
 
-	// Enlisted lists the other tables that handlers enlist writes to. Default: none.
+	// Enlisted has the application's tables to which handlers enlist writes. The health check tests
+	// whether the function may make these writes. Default: none.
 	Enlisted []EnlistedTable
 
 	// Details adds the result of each check to the HTTP response of [HealthCheck.ServeHTTP]. The

@@ -7,10 +7,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// removeAnswer removes the answer from a record by one conditional update. It returns false if the
-// record has changed since it was read. oldItm is the record as it was read. The update sets the
-// attributes of the answer, and those in extra, to their values in newItm. An attribute without a
-// value in newItm is removed.
+// removeAnswer removes the answer from a record with one conditional update. It returns false if
+// the record has changed since it was read. oldItm is the record as it was read, and newItm has the
+// attributes as they must be afterwards. The update sets or removes the attributes of the answer
+// and those in extra.
 //
 // removeAnswer also copies the attribute "erasing", and the token if there is one, from newItm to
 // oldItm, because the next steps of the purge use oldItm.

@@ -74,8 +74,9 @@ func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 //   - If the record can't be read, decided is false, err is not nil, and d refuses the call.
 //   - Otherwise decided is true, and d is what the caller receives.
 //
-// final says that a client who receives this attempt's failure will not repeat the request. A
-// record that may have replaced an expired answer then does not count as free; see
+// final says that a client who receives this attempt's failure will not repeat the request. The
+// client must then not receive the failure if the request may have been answered before. So a
+// record that may have replaced an expired answer does not count as free; see
 // mayHaveReplacedAnswer.
 func (a *attempt) checkRecord(ctx context.Context, final bool) (d decision, decided bool, err error) {
 	ctx, cancel := a.finishContext(ctx)

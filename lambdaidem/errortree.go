@@ -162,8 +162,8 @@ func isCodeOfRefusal(err error) bool {
 	return ok && codedAs[code] != nil
 }
 
-// isPermanentReplay reports whether err itself was read from a record whose failure has the code
-// ErrPermanent.
+// isPermanentReplay reports whether err itself, not an error that it wraps, is a stored failure
+// with the code ErrPermanent, as a replay returns it.
 func isPermanentReplay(err error) bool {
 	e, ok := err.(*Error) //nolint:errorlint // the error itself alone
 	return ok && e != nil && e.replayed && e.Code == ErrPermanent

@@ -183,9 +183,9 @@ func payloadMismatchAfterRun(status int) *Error {
 		Detail: "This idempotency key was used with another request, and this request may have been carried out in part. Do not send it with a new key until you know what it did."}
 }
 
-// payloadReplaced returns the refusal of a call if a later attempt with another payload has the
-// record now, and may have replaced an answer to this call. The text must not tell the client to
-// use a new key, because the request would then be carried out twice.
+// payloadReplaced returns the refusal of a call whose record now has another payload. The later
+// attempt that wrote that payload may have replaced an answer to this call. So the text must not
+// tell the client to use a new key: the request might then be carried out twice.
 func payloadReplaced(status int) *Error {
 	return &Error{Code: ErrPayloadMismatch, Status: status, Err: errAnswerReplaced, unfinished: true,
 		Detail: "This idempotency key was used with another request, and this request may have been carried out before. Do not send it with a new key until you know whether it was."}

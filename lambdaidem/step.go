@@ -34,9 +34,11 @@ const MaxStepName = 128
 // has returned and before its result is stored, the next attempt calls fn again. Pass
 // [DownstreamKey] to the services that fn calls, so that they can recognize the second call.
 //
-// While fn runs, no goroutine of the handler can enlist a write, because a write that belongs to fn
-// would be missing when a retry skips fn. If fn calls [Do] and gets an error, fn should return that error. Otherwise later
-// attempts would skip fn, and with it the call of Do, which may not have been carried out.
+// If fn calls [Do] and gets an error, fn should return that error. Otherwise later attempts would
+// skip fn, although the call of Do may not have been carried out.
+//
+// While fn runs, no goroutine of the handler can enlist a write in the handler's transaction: a
+// retry that skips fn would lack the writes that belong to fn.
 //
 // Besides the errors of fn, Step returns these errors:
 //

@@ -7,9 +7,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// lockSteps test which records refuse a claim that takes over no record (claim.Over is nil).
-// Acquire must then return the complete record, because the guard decides from that record alone
-// what to do.
+// lockSteps test claims for a new record (claim.Over is nil) if there is a record already. If that
+// record refuses the claim, Acquire must return the complete record, because the guard decides from
+// that record alone what to do.
 var lockSteps = []Step{
 	{
 		Name: "a live lease refuses",

@@ -17,7 +17,8 @@ type DirectTransport interface {
 	Attempt(context.Context, *Request) *Attempt
 }
 
-// Use lets t make the first attempts of c's calls. It must be called before the first call.
+// Use lets t make the first attempt of each call of c; see [DirectTransport]. It must be called
+// before the first call.
 func (c *Client) Use(t DirectTransport) { c.direct = t }
 
 // An Attempt is the outcome of one attempt to send a request: a response or an error.
