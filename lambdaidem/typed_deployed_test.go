@@ -257,3 +257,76 @@ func TestF4_ADeploymentMakesAnArrayLonger(t *testing.T) {
 		t.Errorf("the retry got %v; want that the guard can't tell", err)
 	}
 }
+
+// charging returns a function that charges once for the key o-1.
+func charging(t *testing.T) func(payload any) error {
+	guard := shopGuard()
+	return func(payload any) error {
+		_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "charge", Key: "o-1", Payload: payload}, func(context.Context) (string, error) { return "paid", nil })
+		return err
+	}
+}
+
+// A deployment changes which values are addressable, whether a type has a MarshalJSON method, or an
+// option. The JSON of the payload changes with it.
+func TestF4_ADeploymentChangesTheJSONOfAPayload(t *testing.T) {
+	type (
+		fee         struct{ Fee decimal }
+		optionalFee struct {
+			Fee decimal `json:",omitzero"`
+		}
+		Item           struct{ Amount money } // its JSON depends on whether it is addressable
+		plain          struct{ Cents int }
+		array          struct{ Amounts [1]money }
+		items          struct{ ByID map[string]Item }
+		itemsByPointer struct{ ByID map[string]*Item }
+		both           struct {
+			First  Item
+			Others map[string]Item
+		}
+		bothByPointer struct {
+			First  Item
+			Others map[string]*Item
+		}
+		embedded          struct{ Item }
+		embeddedByPointer struct{ *Item }
+	)
+	zero, i := int64(0), Item{money{500}}
+	for name, versions := range map[string][2]any{
+		"the option omitzero":              {fee{decimal{value: &zero}}, optionalFee{decimal{value: &zero}}},
+		"an array":                         {array{[1]money{{500}}}, &array{[1]money{{500}}}},
+		"the elements of a slice":          {[]plain{{500}}, []money{{500}}},
+		"the values of a map":              {items{map[string]Item{"a": i}}, itemsByPointer{map[string]*Item{"a": &i}}},
+		"the values of an addressable map": {&items{map[string]Item{"a": i}}, &itemsByPointer{map[string]*Item{"a": &i}}},
+		"a type that occurs twice":         {both{i, map[string]Item{"a": i}}, bothByPointer{i, map[string]*Item{"a": &i}}},
+		"an embedded struct":               {embedded{i}, embeddedByPointer{&i}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			charge := charging(t)
+			if err := charge(versions[0]); err != nil {
+				t.Fatal(err)
+			}
+			if err := charge(versions[1]); err == nil || saysAnother(err) {
+				t.Errorf("the retry got %v; want that the guard can't tell whether the request is the same", err)
+			}
+		})
+	}
+}
+
+// word has its MarshalText method on the pointer: encoding/json never calls it for the key of a map.
+type word string
+
+func (w *word) MarshalText() ([]byte, error) { return []byte("the " + *w), nil }
+
+// A deployment passes the payload by pointer. The keys and the values of a map are not addressable
+// then either, so that their JSON stays the same, and a changed payload is recognized.
+func TestF4_AChangedMapIsRecognizedAlthoughItIsPassedByPointer(t *testing.T) {
+	type amounts struct{ ByName map[word]money }
+	charge := charging(t)
+	if err := charge(amounts{map[word]money{"a": {500}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := charge(&amounts{map[word]money{"a": {501}}}); !saysAnother(err) {
+		t.Errorf("the retry got %v; want that the key was used with another request", err)
+	}
+}

@@ -275,10 +275,16 @@ func formOf(t reflect.Type) string {
 	if known, ok := forms.Load(t); ok {
 		return known.(string) //nolint:forcetypeassert // nothing else is stored
 	}
-	sum := sha256.Sum256(appendForm(nil, t, false, map[reflect.Type]int{}))
+	sum := sha256.Sum256(appendForm(nil, t, false, map[formKey]int{}))
 	form := string(sum[:16])
 	forms.Store(t, form)
 	return form
+}
+
+// formKey is a type whose values are, or are not, addressable.
+type formKey struct {
+	t           reflect.Type
+	addressable bool
 }
 
 // appendForm appends a description of the type t, from which formOf makes the digest. If
@@ -286,14 +292,14 @@ func formOf(t reflect.Type) string {
 // MarshalJSON or MarshalText method of *t. numbers has a number for each type that has already been
 // described. If such a type occurs again, appendForm appends only its number, so that the
 // description of a recursive type ends.
-func appendForm(b []byte, t reflect.Type, addressable bool, numbers map[reflect.Type]int) []byte {
+func appendForm(b []byte, t reflect.Type, addressable bool, numbers map[formKey]int) []byte {
 	for t.Kind() == reflect.Pointer && !marshals(t) {
 		t, addressable = t.Elem(), true
 	}
-	if n, ok := numbers[t]; ok {
+	if n, ok := numbers[formKey{t, addressable}]; ok {
 		return fmt.Appendf(b, "again %d;", n)
 	}
-	numbers[t] = len(numbers)
+	numbers[formKey{t, addressable}] = len(numbers)
 	if marshals(t) || addressable && marshals(reflect.PointerTo(t)) {
 		return fmt.Appendf(b, "%v;", t)
 	}
@@ -309,11 +315,17 @@ func appendForm(b []byte, t reflect.Type, addressable bool, numbers map[reflect.
 	case reflect.Struct:
 		b = append(b, '{')
 		for _, f := range fieldsOf(t) {
+			of, addressable := t, addressable
+			for _, i := range f.index {
+				if of.Kind() == reflect.Pointer { // an embedded pointer
+					of, addressable = of.Elem(), true
+				}
+				of = of.Field(i).Type
+			}
 			b = fmt.Appendf(b, "%q %t ", f.name, f.quoted)
 			if f.omitEmpty || f.omitZero {
 				b = fmt.Appendf(b, "%t %t ", f.omitEmpty, f.omitZero)
 			}
-			of := t.FieldByIndex(f.index).Type
 			if of.Kind() == reflect.Pointer { // a pointer to a zero value is not omitted
 				b = append(b, '*')
 			}
