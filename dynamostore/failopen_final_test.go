@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,10 +22,6 @@ import (
 var cardDeclined = lambdaidem.Reject(402, "card_declined", "no money")
 
 func noMoney(context.Context) (string, error) { return "", cardDeclined }
-
-func isOperation(r *http.Request, name string) bool {
-	return strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+name)
-}
 
 // Two duplicates run without a lease. The first to return fails for good. The record has its failure
 // then, so the other one writes nothing, and both clients get the failure. The record may have been
@@ -72,7 +66,7 @@ func TestX5_AFinalFailureAfterFailOpenIsStoredOverItsOwnClaim(t *testing.T) {
 				d := openCreditDesk(t)
 				client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
 					resp, err := send()
-					if isOperation(r, "PutItem") {
+					if isOperation(r, opPutItem) {
 						return nil, errors.New("connection reset by peer")
 					}
 					return resp, err
@@ -101,7 +95,7 @@ func TestX5_AFinalFailureAfterFailOpenPrecedesADelayedTransaction(t *testing.T) 
 			case isOperation(r, "TransactWriteItems") && isDelayed:
 				delayed = append(delayed, send)
 				fallthrough
-			case isOperation(r, "PutItem"):
+			case isOperation(r, opPutItem):
 				return nil, errors.New("connection reset by peer")
 			}
 			return send()
@@ -197,7 +191,7 @@ func TestX5_ARequestThatCantBeStoredAfterFailOpenGetsTheAnswerOfTheRecord(t *tes
 				synctest.Test(t, func(t *testing.T) {
 					d := openCreditDesk(t)
 					client := d.through(func(r *http.Request, body []byte, send func() (*http.Response, error)) (*http.Response, error) {
-						if !isOperation(r, "PutItem") {
+						if !isOperation(r, opPutItem) {
 							return send()
 						}
 						if bytes.Contains(body, []byte(`"part"`)) {
@@ -233,7 +227,7 @@ func failOpenBeside(t *testing.T, end func(context.Context) (string, error), fau
 	hasRun := false
 	client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
 		switch {
-		case !hasRun && isOperation(r, "PutItem"):
+		case !hasRun && isOperation(r, opPutItem):
 			return nil, errors.New("connection reset by peer")
 		case !hasRun:
 			return send()
@@ -267,7 +261,7 @@ func TestX5_TheAnswerThatRefusedTheCompletionIsReplayedIfTheReadAfterItFails(t *
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				got, err := failOpenBeside(t, end, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-					if isOperation(r, "GetItem") {
+					if isOperation(r, opGetItem) {
 						return throttledReply(), nil
 					}
 					return send()
@@ -288,9 +282,9 @@ func TestX5_AnAttemptInProgressThatRefusedTheCompletionIsToldIfTheReadAfterItFai
 		hasRun := false
 		client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
 			switch {
-			case !hasRun && isOperation(r, "PutItem"):
+			case !hasRun && isOperation(r, opPutItem):
 				return nil, errors.New("connection reset by peer")
-			case hasRun && isOperation(r, "GetItem"):
+			case hasRun && isOperation(r, opGetItem):
 				return throttledReply(), nil
 			}
 			return send()
@@ -323,8 +317,8 @@ func TestX5_ACompletionThatGetsA500AfterFailOpenAsksTheRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				got, err := failOpenBeside(t, end, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-					if !isOperation(r, "GetItem") {
-						return cannedReply(http.StatusInternalServerError, `{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError","message":"try again"}`), nil
+					if !isOperation(r, opGetItem) {
+						return answer(http.StatusInternalServerError, `{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError","message":"try again"}`), nil
 					}
 					return send()
 				})
@@ -337,11 +331,7 @@ func TestX5_ACompletionThatGetsA500AfterFailOpenAsksTheRecord(t *testing.T) {
 }
 
 func throttledReply() *http.Response {
-	return cannedReply(http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"slow down"}`)
-}
-
-func cannedReply(status int, body string) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}, Body: io.NopCloser(strings.NewReader(body))}
+	return answer(http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"slow down"}`)
 }
 
 // A table with strong consistency in several Regions (docs/regions.md, MRSC) refuses all transactions.
@@ -356,10 +346,10 @@ func TestD3_AFinalFailureAfterFailOpenIsStoredInATableWithoutTransactions(t *tes
 		lost := true
 		client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
 			if isOperation(r, "TransactWriteItems") {
-				return cannedReply(http.StatusBadRequest, `{"__type":"com.amazon.coral.validate#ValidationException","message":"Transactions are not supported on global tables with strong consistency"}`), nil
+				return answer(http.StatusBadRequest, `{"__type":"com.amazon.coral.validate#ValidationException","message":"Transactions are not supported on global tables with strong consistency"}`), nil
 			}
 			resp, err := send()
-			if isOperation(r, "PutItem") && lost {
+			if isOperation(r, opPutItem) && lost {
 				return nil, errors.New("connection reset by peer")
 			}
 			return resp, err
@@ -395,7 +385,7 @@ func TestD3_AFinalFailureAfterFailOpenIsToldInATableWithoutTransactions(t *testi
 		db.Global(d.table, memdynamo.Strong, "eu-west-1", "eu-north-1", "eu-central-1")
 		throttled := true
 		client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
-			if throttled && isOperation(r, "PutItem") {
+			if throttled && isOperation(r, opPutItem) {
 				return throttledReply(), nil
 			}
 			return send()

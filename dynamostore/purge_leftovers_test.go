@@ -738,7 +738,7 @@ func TestO2_LateRequestsAfterAPurgeOfExpiredSteps(t *testing.T) {
 			d := openShifted(t)
 			var again func() (*http.Response, error)
 			copying := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
-				if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+operation) {
+				if isOperation(r, operation) {
 					again = send
 				}
 				return send()
@@ -761,7 +761,7 @@ func TestO2_LateRequestsAfterAPurgeOfExpiredSteps(t *testing.T) {
 		d.offset += ttl + time.Minute
 		var again func() (*http.Response, error)
 		purge(t, New(d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
-			if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") {
+			if isOperation(r, opUpdateItem) {
 				again = send
 			}
 			return send()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -63,7 +62,7 @@ func TestS1_StepsUnderTheCurrentKeyAreLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, ran, updates := openShifted(t), 0, 0
 			s := New(d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
-				if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") {
+				if isOperation(r, opUpdateItem) {
 					updates++
 				}
 				return send()

@@ -78,13 +78,18 @@ func (d *shiftedDesk) operator(t *testing.T) *Operator {
 // before returns a client that calls f before it sends the nth request of an operation.
 func (d *shiftedDesk) before(operation string, n int, f func()) *dynamodb.Client {
 	return d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
-		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+operation) {
+		if isOperation(r, operation) {
 			if n--; n == 0 {
 				f()
 			}
 		}
 		return send()
 	})
+}
+
+// isOperation reports whether r is a request of DynamoDB's operation with the given name.
+func isOperation(r *http.Request, name string) bool {
+	return strings.HasSuffix(r.Header.Get(fieldTarget), "."+name)
 }
 
 // through returns a client whose requests go through do. The function send may be called more

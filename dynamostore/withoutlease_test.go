@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -40,7 +39,7 @@ func openCreditDesk(t *testing.T, optFns ...func(*lambdaidem.Options)) *creditDe
 		if d.unreachable.Load() {
 			return nil, errors.New("connection reset by peer")
 		}
-		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutItem") {
+		if isOperation(r, opPutItem) {
 			d.puts.Add(1)
 		}
 		return send()
@@ -274,7 +273,7 @@ func TestE1_AnAttemptWithoutALeaseTakesOverItsOwnLateClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := openCreditDesk(t)
 		client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
-			if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutItem") {
+			if !isOperation(r, opPutItem) {
 				return send()
 			}
 			time.Sleep(2 * time.Second)
@@ -325,7 +324,7 @@ func TestE1_AProcessFrozenBeforeItsTransactionDoesNotSendIt(t *testing.T) {
 		id := d.guard.RecordID(lambdaidem.Identity{Operation: "pay", Key: "k"})
 		var wasFrozen atomic.Bool
 		client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
-			if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutItem") && wasFrozen.CompareAndSwap(false, true) {
+			if isOperation(r, opPutItem) && wasFrozen.CompareAndSwap(false, true) {
 				if got, err := d.credit(t, 0, well); err != nil {
 					t.Errorf("the retry gets %q, %v", got, err)
 				}

@@ -34,8 +34,7 @@ type (
 // answer, or say that it can't tell whether the request is the same. It must not say that the key
 // was used with another request, and ask for a new key: the client would pay twice.
 func TestF4_ADeploymentAddsOmitemptyToAPayload(t *testing.T) {
-	store := memstore.New()
-	guard := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Namespace, o.Observer = "shop", lambdaidem.Discard })
+	guard := shopGuard()
 	v1 := func(ctx context.Context, key string, in taggedV1) error {
 		_, err := lambdaidem.Do(ctx, guard, lambdaidem.Call{Operation: "charge", Key: key, Payload: in}, func(context.Context) (string, error) { return "paid", nil })
 		return err
@@ -45,16 +44,13 @@ func TestF4_ADeploymentAddsOmitemptyToAPayload(t *testing.T) {
 	}
 	got, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "charge", Key: "o-1", Payload: taggedV2{"o-1", []string{}}},
 		func(context.Context) (string, error) { return "paid again", nil })
-	if e, ok := errors.AsType[*lambdaidem.Error](err); ok && !strings.Contains(e.Detail, "can't tell") || err == nil && got != "paid" {
-		t.Errorf("the retry got %q, %v; want the first answer, or that the guard can't tell whether the request is the same", got, err)
-	}
+	wantPaidOrUnsure(t, got, err)
 }
 
 // The same deployment after an attempt that asked for a downstream key and was released: in doubt,
 // the request runs under the same downstream key (docs/effects.md, "Steps and downstream keys").
 func TestE6_ADeploymentAddsOmitemptyAfterADownstreamKey(t *testing.T) {
-	store := memstore.New()
-	guard := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Namespace, o.Observer = "shop", lambdaidem.Discard })
+	guard := shopGuard()
 	var keys []string
 	_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "charge", Key: "o-1", Payload: taggedV1{"o-1", []string{}}}, func(ctx context.Context) (string, error) {
 		keys = append(keys, lambdaidem.DownstreamKey(ctx, "card"))
@@ -93,7 +89,7 @@ func (d *decimal) UnmarshalText(text []byte) error {
 }
 
 // The fix "omitzero" of Go's modernizers replaces the option omitempty, which has no effect on a
-// struct, by omitzero, which has one. The invoker of a typed handler repeats its event.
+// struct, with omitzero, which has one. The invoker of a typed handler repeats its event.
 func TestF4_ADeploymentReplacesOmitemptyWithOmitzero(t *testing.T) {
 	type was struct {
 		ID       string  `json:"id"`
@@ -103,25 +99,18 @@ func TestF4_ADeploymentReplacesOmitemptyWithOmitzero(t *testing.T) {
 		ID       string  `json:"id"`
 		Discount decimal `json:"discount,omitzero"`
 	}
-	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace, o.Observer = "shop", lambdaidem.Discard })
-	event := []byte(`{"id":"o-1","discount":"0"}`)
+	guard := shopGuard()
+	event := `{"id":"o-1","discount":"0"}`
 	runs := 0
 	before := lambdaidem.Handler(guard, "charge", func(_ context.Context, in was) (string, error) { return in.ID, nil },
 		func(context.Context, was) (string, error) { runs++; return "paid", nil })
 	after := lambdaidem.Handler(guard, "charge", func(_ context.Context, in is) (string, error) { return in.ID, nil },
 		func(context.Context, is) (string, error) { runs++; return "paid again", nil })
-	var first was
-	var again is
-	if err := errors.Join(json.Unmarshal(event, &first), json.Unmarshal(event, &again)); err != nil {
+	if _, err := before(t.Context(), decodeJSON[was](t, event)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := before(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	got, err := after(t.Context(), again)
-	if e, ok := errors.AsType[*lambdaidem.Error](err); ok && !strings.Contains(e.Detail, "can't tell") || err == nil && got != "paid" {
-		t.Errorf("the retry got %q, %v; want the first answer, or that the guard can't tell whether the request is the same", got, err)
-	}
+	got, err := after(t.Context(), decodeJSON[is](t, event))
+	wantPaidOrUnsure(t, got, err)
 }
 
 // money has its MarshalJSON method on the pointer: encoding/json calls it only for an addressable
@@ -136,7 +125,7 @@ func TestF4_ADeploymentPassesAPayloadByPointer(t *testing.T) {
 		ID     string
 		Amount money
 	}
-	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace, o.Observer = "shop", lambdaidem.Discard })
+	guard := shopGuard()
 	in := payment{"o-1", money{500}}
 	call := func(payload any) (string, error) {
 		return lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "charge", Key: "o-1", Payload: payload}, func(context.Context) (string, error) { return "paid", nil })
@@ -144,14 +133,30 @@ func TestF4_ADeploymentPassesAPayloadByPointer(t *testing.T) {
 	if _, err := call(in); err != nil {
 		t.Fatal(err)
 	}
-	_, err := call(&in)
-	if e, ok := errors.AsType[*lambdaidem.Error](err); ok && !strings.Contains(e.Detail, "can't tell") {
-		t.Errorf("the retry got %v; want the first answer, or that the guard can't tell whether the request is the same", err)
-	}
+	got, err := call(&in)
+	wantPaidOrUnsure(t, got, err)
 }
 
 func shopGuard() *lambdaidem.Guard {
 	return lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace, o.Observer = "shop", lambdaidem.Discard })
+}
+
+// wantPaidOrUnsure checks what a retry gets: the first answer, "paid", or an error that says that the
+// guard can't tell whether the request is the same.
+func wantPaidOrUnsure(t *testing.T, got string, err error) {
+	t.Helper()
+	if e, ok := errors.AsType[*lambdaidem.Error](err); ok && !strings.Contains(e.Detail, "can't tell") || err == nil && got != "paid" {
+		t.Errorf("the retry got %q, %v; want the first answer, or that the guard can't tell whether the request is the same", got, err)
+	}
+}
+
+// decodeJSON decodes text as encoding/json does.
+func decodeJSON[T any](t *testing.T, text string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // saysAnother reports whether err tells the caller that the key was used with another request, so
@@ -175,20 +180,16 @@ func TestF4_ADeploymentMakesAFieldAPointer(t *testing.T) {
 		Cents   int    `json:"cents"`
 		Express *bool  `json:"express"`
 	}
-	guard, paid, event := shopGuard(), 0, []byte(`{"id":"o-1","cents":500,"express":false}`)
+	guard, paid, event := shopGuard(), 0, `{"id":"o-1","cents":500,"express":false}`
 	before := lambdaidem.Handler(guard, "charge", func(_ context.Context, in was) (string, error) { return in.ID, nil },
 		func(_ context.Context, in was) (string, error) { paid += in.Cents; return "paid", nil })
 	key := "o-1"
 	after := lambdaidem.Handler(guard, "charge", func(context.Context, is) (string, error) { return key, nil },
 		func(_ context.Context, in is) (string, error) { paid += in.Cents; return "paid", nil })
-	var first was
-	var again is
-	if err := errors.Join(json.Unmarshal(event, &first), json.Unmarshal(event, &again)); err != nil {
+	if _, err := before(t.Context(), decodeJSON[was](t, event)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := before(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	again := decodeJSON[is](t, event)
 	_, err := after(t.Context(), again)
 	if saysAnother(err) {
 		key = "o-1-again" // as the error says
@@ -207,15 +208,11 @@ func TestF4_ADeploymentMakesAPointerAField(t *testing.T) {
 		ID   string `json:"id"`
 		Note string `json:"note,omitempty"`
 	}
-	guard, note := shopGuard(), ""
-	call := func(payload any) error {
-		_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "charge", Key: "o-1", Payload: payload}, func(context.Context) (string, error) { return "paid", nil })
-		return err
-	}
-	if err := call(was{"o-1", &note}); err != nil {
+	note, charge := "", charging(t)
+	if err := charge(was{"o-1", &note}); err != nil {
 		t.Fatal(err)
 	}
-	if err := call(is{"o-1", ""}); saysAnother(err) {
+	if err := charge(is{"o-1", ""}); saysAnother(err) {
 		t.Errorf("the retry got %v; want the first answer, or that the guard can't tell", err)
 	}
 }
@@ -245,15 +242,11 @@ func TestE6_ADeploymentMakesAFieldAPointerAfterADownstreamKey(t *testing.T) {
 func TestF4_ADeploymentMakesAnArrayLonger(t *testing.T) {
 	type was struct{ Cents [2]int }
 	type is struct{ Cents [3]int }
-	guard := shopGuard()
-	call := func(payload any) error {
-		_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "charge", Key: "o-1", Payload: payload}, func(context.Context) (string, error) { return "paid", nil })
-		return err
-	}
-	if err := call(was{[2]int{1, 2}}); err != nil {
+	charge := charging(t)
+	if err := charge(was{[2]int{1, 2}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := call(is{[3]int{1, 2}}); saysAnother(err) {
+	if err := charge(is{[3]int{1, 2}}); saysAnother(err) {
 		t.Errorf("the retry got %v; want that the guard can't tell", err)
 	}
 }

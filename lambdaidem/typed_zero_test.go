@@ -109,11 +109,11 @@ func (s *spent) IsZero() bool { return s.Cents == 0 }
 
 func wantOneAfterJSON[T any](t *testing.T, first T) {
 	t.Helper()
-	var retry T
 	saved, err := json.Marshal(first)
-	if err = errors.Join(err, json.Unmarshal(saved, &retry)); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
+	retry := decodeJSON[T](t, string(saved))
 	if text, err := json.Marshal(retry); err != nil || string(text) != string(saved) {
 		t.Fatalf("%s, %s, %v", text, saved, err)
 	}
@@ -225,12 +225,8 @@ func TestF5_AValueThatTheJSONShowsCounts(t *testing.T) {
 
 func wantTwo[T any](t *testing.T, one, two string) {
 	t.Helper()
-	var a, b T
-	if err := errors.Join(json.Unmarshal([]byte(one), &a), json.Unmarshal([]byte(two), &b)); err != nil {
-		t.Fatal(err)
-	}
-	k1, err1 := lambdaidem.HashKey(a)
-	k2, err2 := lambdaidem.HashKey(b)
+	k1, err1 := lambdaidem.HashKey(decodeJSON[T](t, one))
+	k2, err2 := lambdaidem.HashKey(decodeJSON[T](t, two))
 	if err := errors.Join(err1, err2); err != nil || k1 == k2 {
 		t.Errorf("HashKey: %s, %s, %v", k1, k2, err)
 	}
