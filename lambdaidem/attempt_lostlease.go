@@ -25,7 +25,7 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 // over the record. If rec, the current record, has an answer or another payload, the caller
 // receives a replay or a refusal; see fromRecord. Otherwise the caller receives the failure. But
 // ErrInProgress replaces a final failure, such as a 402: the client would not retry, although the
-// other attempt may succeed.
+// other attempt may succeed. After a run with FailOpen, notStored decides.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
 	a.takenOver = !a.failedOpen || a.mayBeCarriedOut(rec)
 	if a.failedOpen {

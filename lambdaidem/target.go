@@ -16,8 +16,9 @@ type target struct{ host, path, query string }
 const rewrittenTo = " > "
 
 // targetOf returns the target of a request. It reads RequestURI and not URL, because
-// http.StripPrefix and routers change only URL. To notice that an outer handler has rewritten
-// RequestURI or Host, it compares them with the values that the middleware Outermost has recorded.
+// http.StripPrefix and routers change only URL. If the middleware Outermost has recorded RequestURI
+// and Host, targetOf compares them with the recorded values, and so finds out whether an outer
+// handler has rewritten them.
 func targetOf(r *http.Request) (target, *Error) {
 	o, uri := originalOf(r), r.RequestURI
 	if o != nil && uri == "" {

@@ -17,8 +17,8 @@ type keyOfContext struct{}
 // gets a 422.
 //
 // A key has 1 to 255 printable ASCII characters, without a space at either end. With any other key,
-// even an empty one, Transport.RoundTrip returns an error. It does not replace an invalid key with
-// a random key, because that could mean a second payment.
+// even an empty one, Transport.RoundTrip returns an error. Replacing an invalid key with a random
+// one could make a second payment.
 func WithKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyOfContext{}, key)
 }

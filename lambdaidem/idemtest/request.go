@@ -45,7 +45,7 @@ type Request struct {
 	// Caller is the sender as authenticated by the gateway. Default: not authenticated. A method
 	// that makes an event, such as [Request.FunctionURL], panics if that kind of event can't
 	// contain the caller. Function URLs support [IAM] only. HTTP APIs support all but [APIKey].
-	// Load balancers and net/http support no Caller.
+	// Load balancers and net/http don't identify callers.
 	Caller Caller
 }
 

@@ -5,8 +5,8 @@ package canon
 // linear time. A pointer to a part that does not exist has no effect.
 //
 // Two texts are equal after Cut if and only if they differed only in the parts that p names,
-// including parts that only one of them has. An array index counts the elements of the original
-// array, so Cut removes the same positions from both texts.
+// including parts that only one of them has. In p, an array index counts the elements of the
+// original array, so Cut removes the same positions from both texts.
 func (p *Pointers) Cut(text []byte) []byte {
 	if p == nil || len(p.root.members) == 0 {
 		return text
