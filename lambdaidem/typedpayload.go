@@ -170,13 +170,16 @@ func (f *jsonField) omits(v reflect.Value) bool {
 	return !f.omitEmpty && !f.omitZero && isZeroText(v)
 }
 
+type zeroer interface{ IsZero() bool }
+
+var hasIsZero = reflect.TypeFor[zeroer]()
+
 // isZeroByMethod reports whether v, which is not zero, has a method IsZero that returns true. Like
 // encoding/json, it looks for the method in the static type of v and in the pointer to that type,
 // and does not call it on a nil pointer in an interface.
 func isZeroByMethod(v reflect.Value) bool {
-	type zeroer interface{ IsZero() bool }
 	t := v.Type()
-	if !t.Implements(reflect.TypeFor[zeroer]()) {
+	if !t.Implements(hasIsZero) {
 		addressable := reflect.New(t)
 		addressable.Elem().Set(v)
 		z, ok := addressable.Interface().(zeroer)
@@ -265,8 +268,8 @@ func fieldsOf(t reflect.Type) []jsonField {
 
 var forms sync.Map // results of formOf: reflect.Type to string
 
-// formOf returns a digest of the structure of a type's JSON. Two programs get the same digest if
-// their types have the same JSON fields with the same kinds of values and the same options.
+// formOf returns a digest of the type t. A new version of a program has the same digest if it
+// declares t in the same way; see appendForm.
 //
 // The digest does not depend on the content of a value, such as the keys of maps or the dynamic
 // types in interfaces. Payloads with different digests can't be compared, so a client that could
@@ -275,63 +278,42 @@ func formOf(t reflect.Type) string {
 	if known, ok := forms.Load(t); ok {
 		return known.(string) //nolint:forcetypeassert // nothing else is stored
 	}
-	sum := sha256.Sum256(appendForm(nil, t, false, map[formKey]int{}))
+	sum := sha256.Sum256(appendForm(nil, t, map[reflect.Type]int{}))
 	form := string(sum[:16])
 	forms.Store(t, form)
 	return form
 }
 
-// formKey is a type whose values are, or are not, addressable.
-type formKey struct {
-	t           reflect.Type
-	addressable bool
-}
-
-// appendForm appends a description of the type t, from which formOf makes the digest. If
-// addressable is true, the values of the type are addressable, and encoding/json calls a
-// MarshalJSON or MarshalText method of *t. numbers has a number for each type that has already been
-// described. If such a type occurs again, appendForm appends only its number, so that the
-// description of a recursive type ends.
-func appendForm(b []byte, t reflect.Type, addressable bool, numbers map[formKey]int) []byte {
-	for t.Kind() == reflect.Pointer && !marshals(t) {
-		t, addressable = t.Elem(), true
-	}
-	if n, ok := numbers[formKey{t, addressable}]; ok {
+// appendForm appends a description of the type t, from which formOf makes the digest. The
+// description has what determines the JSON of a value: the kind of t, the types that t contains, the
+// names and tags of its fields, and the methods that encoding/json calls. numbers has a number for
+// each type that has already been described. If such a type occurs again, appendForm appends only
+// its number, so that the description of a recursive type ends.
+func appendForm(b []byte, t reflect.Type, numbers map[reflect.Type]int) []byte {
+	if n, ok := numbers[t]; ok {
 		return fmt.Appendf(b, "again %d;", n)
 	}
-	numbers[formKey{t, addressable}] = len(numbers)
-	if marshals(t) || addressable && marshals(reflect.PointerTo(t)) {
-		return fmt.Appendf(b, "%v;", t)
+	numbers[t] = len(numbers)
+	b = fmt.Appendf(b, "%v ", t.Kind())
+	for _, method := range []reflect.Type{jsonMarshaler, textMarshaler, hasIsZero} {
+		onValue := t.Implements(method)
+		if onValue || reflect.PointerTo(t).Implements(method) { // name t, because what its method does can't be described
+			b = fmt.Appendf(b, "%v %t of %s %v ", method, onValue, t.PkgPath(), t)
+		}
 	}
-	b = fmt.Appendf(b, "%v", t.Kind())
 	switch t.Kind() { //nolint:exhaustive // no other kind holds anything
-	case reflect.Slice, reflect.Array:
-		if t.Kind() == reflect.Array {
-			b = fmt.Appendf(b, " %d", t.Len())
-		}
-		b = appendForm(append(b, ' '), t.Elem(), addressable || t.Kind() == reflect.Slice, numbers)
+	case reflect.Pointer, reflect.Slice:
+		b = appendForm(b, t.Elem(), numbers)
+	case reflect.Array:
+		b = appendForm(fmt.Appendf(b, "%d ", t.Len()), t.Elem(), numbers)
 	case reflect.Map:
-		b = appendForm(appendForm(append(b, ' '), t.Key(), false, numbers), t.Elem(), false, numbers)
+		b = appendForm(appendForm(b, t.Key(), numbers), t.Elem(), numbers)
 	case reflect.Struct:
-		b = append(b, '{')
-		for _, f := range fieldsOf(t) {
-			of, addressable := t, addressable
-			for _, i := range f.index {
-				if of.Kind() == reflect.Pointer { // an embedded pointer
-					of, addressable = of.Elem(), true
-				}
-				of = of.Field(i).Type
+		for i := range t.NumField() {
+			if f := t.Field(i); isWritten(f) {
+				b = appendForm(fmt.Appendf(b, "%s %q %t ", f.Name, f.Tag.Get("json"), f.Anonymous), f.Type, numbers)
 			}
-			b = fmt.Appendf(b, "%q %t ", f.name, f.quoted)
-			if f.omitEmpty || f.omitZero {
-				b = fmt.Appendf(b, "%t %t ", f.omitEmpty, f.omitZero)
-			}
-			if of.Kind() == reflect.Pointer { // a pointer to a zero value is not omitted
-				b = append(b, '*')
-			}
-			b = appendForm(b, of, addressable, numbers)
 		}
-		b = append(b, '}')
 	}
 	return append(b, ';')
 }
