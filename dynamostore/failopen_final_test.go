@@ -25,14 +25,22 @@ func noMoney(context.Context) (string, error) { return "", cardDeclined }
 
 // Two duplicates run without a lease. The first to return fails for good. The record has its failure
 // then, so the other one writes nothing, and both clients get the failure. The record may have been
-// free because there was none, or because an earlier request has failed.
+// free because there was none, or because an earlier request has failed. Options.Outcome may call a
+// 402 a success, so that it is stored.
 func TestX5_AFinalFailureAfterFailOpenIsStored(t *testing.T) {
-	for name, before := range map[string]func(context.Context) (string, error){"no record": nil, "a released record": failing} {
+	for name, c := range map[string]struct {
+		before func(context.Context) (string, error)
+		rule   func(*lambdaidem.Response) lambdaidem.Outcome
+	}{
+		"no record":              {},
+		"a released record":      {before: failing},
+		"the outcome is success": {rule: func(*lambdaidem.Response) lambdaidem.Outcome { return lambdaidem.OutcomeSucceeded }},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := openCreditDesk(t, func(o *lambdaidem.Options) { o.FailOpen = true })
-				if before != nil {
-					if got, err := d.credit(t, 0, before); err == nil {
+				d := openCreditDesk(t, func(o *lambdaidem.Options) { o.FailOpen, o.Outcome = true, c.rule })
+				if c.before != nil {
+					if got, err := d.credit(t, 0, c.before); err == nil {
 						t.Fatalf("the earlier request gets %q", got)
 					}
 				}
@@ -44,7 +52,10 @@ func TestX5_AFinalFailureAfterFailOpenIsStored(t *testing.T) {
 					_, slower = d.credit(t, time.Minute, well)
 				}()
 				time.Sleep(15 * time.Second)
-				_, err := d.credit(t, 25*time.Second, noMoney)
+				_, err := lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (string, error) {
+					time.Sleep(25 * time.Second)
+					return noMoney(ctx)
+				})
 				<-ended
 				for _, err := range []error{err, slower} {
 					if !errors.Is(err, lambdaidem.Code("card_declined")) {
@@ -81,6 +92,40 @@ func TestX5_AFinalFailureAfterFailOpenIsStoredOverItsOwnClaim(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The claim and the transaction that stores the final failure are throttled. The failure is stored
+// and told when the throttling ends. A duplicate that ran beside it credits nothing.
+func TestX5_AFinalFailureAfterFailOpenWaitsForTheEndOfThrottling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openCreditDesk(t)
+		throttled := true
+		client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+			if throttled && !isOperation(r, opGetItem) {
+				return throttledReply(), nil
+			}
+			return send()
+		})
+		d.guard = d.shiftedDesk.guard(New(client, d.table), func(o *lambdaidem.Options) { o.FailOpen = true })
+		var slower error
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, slower = d.credit(t, time.Minute, well)
+		}()
+		go func() {
+			time.Sleep(5 * time.Second)
+			throttled = false
+		}()
+		_, err := d.credit(t, time.Second, noMoney)
+		<-ended
+		for _, err := range []error{err, slower} {
+			if !errors.Is(err, lambdaidem.Code("card_declined")) {
+				t.Errorf("a client gets %v; want card_declined", err)
+			}
+		}
+		d.wantBalance(t, 0)
+	})
 }
 
 // A transaction is delayed, and its client is told that the outcome is unknown. The retry fails

@@ -46,7 +46,7 @@ type attempt struct {
 	inner       innerCalls   // the guarded calls that the handler makes
 	callsBegun  atomic.Int64 // how many guarded calls have begun inside the handler; only the outermost attempt counts
 	askedForKey atomic.Bool  // the handler has called DownstreamKey
-	takenOver   bool         // the record could not be released, because another attempt has taken it over
+	takenOver   bool         // the record is not released, and another attempt may carry out the call
 	leftEffects bool         // the result of mayHaveLeftEffects, once the call's answer depends on the record of another attempt
 
 	// How the record is completed.

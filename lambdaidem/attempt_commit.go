@@ -71,11 +71,11 @@ func (c *Completion) with(r Result) *Completion {
 //   - The attempt is optimistic.
 //   - The attempt failed open, and the database has rejected an earlier transaction with the
 //     handler's writes.
-//   - The attempt failed open, its answer is a failure, and a transaction can still be sent. If the
-//     failure were not stored, the transaction of another attempt could commit after the client has
-//     received the failure.
-func (a *attempt) completingTx(tx Tx, o Outcome) Tx {
-	failure := a.failedOpen && o == OutcomeFailed && a.g.transact != nil && a.maySendTx()
+//   - The attempt failed open, its answer ends the client's retries, and a transaction can still be
+//     sent. If the answer were not stored, the transaction of another attempt could commit after the
+//     client has received, for example, a 402.
+func (a *attempt) completingTx(tx Tx, end ending) Tx {
+	failure := a.failedOpen && end.endsRetries() && a.g.transact != nil && a.maySendTx()
 	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected || failure) {
 		// Without a lease, the completion must also claim the record. A transaction can do this,
 		// even without the handler's writes; Store.Complete can't.

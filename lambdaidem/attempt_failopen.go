@@ -56,9 +56,8 @@ func (a *attempt) reportFailedOpen(ctx context.Context) {
 //     call or may still do so. The caller receives a refusal: after a final answer, the client
 //     would not retry.
 func (a *attempt) notStored(ctx context.Context, end ending, known Record) decision {
-	final := end.final || end.outcome == OutcomeFailed
 	judgedAt := a.g.opts.Clock()
-	if final { // find also an answer that has expired during the run
+	if end.endsRetries() { // find also an answer that has expired during the run
 		judgedAt = a.expiryJudgedAt()
 	}
 	ctx, cancel := a.cleanupContext(ctx)
@@ -70,13 +69,14 @@ func (a *attempt) notStored(ctx context.Context, end ending, known Record) decis
 		a.report(ctx, EventStoreError, err)
 		rec = known
 	}
+	a.takenOver = rec.Token != a.token && a.mayBeCarriedOut(rec)
 	switch recMeaning := a.meaningOf(rec); {
 	case rec.Token == a.token:
 	case recMeaning == isFinished:
 		a.report(ctx, EventLeaseLost, nil)
 		return a.fromRecordAfterRun(ctx, recMeaning, rec)
-	case !final:
-	case a.mayBeCarriedOut(rec):
+	case !end.endsRetries():
+	case a.takenOver:
 		return a.inProgress(ctx)
 	case !a.mayHaveReplacedAnswer(rec):
 	case recMeaning == isMismatch:

@@ -110,6 +110,8 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 			d = a.unknown(shownOnly{end.err})
 		case a.failedOpen:
 			d = a.notStored(ctx, end, Record{})
+		case end.final && a.leaseHasEnded(): // another attempt may carry out the call
+			d = a.unknown(shownOnly{end.err})
 		}
 	}
 	if end.withheld == nil || d.refusal != nil || d.replays {
@@ -151,7 +153,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	defer cancel()
 	result, unstorable := a.result(w, end)
 	mayBeLost := a.failedOpen && tx == nil && !a.txRejected // the caller may receive the answer although it is not stored
-	tx = a.completingTx(tx, result.Outcome)
+	tx = a.completingTx(tx, end)
 	c := a.completion(result, tx)
 	var err error
 	for try := 1; ; try++ {
@@ -195,14 +197,14 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			c = a.completion(result, nil)
 			continue
 		}
-		// If mayBeLost is set, the caller normally receives the answer even if it is not stored, so
-		// don't retry, except after a conflict with a transaction of another attempt.
-		if mayBeLost && reasonOf(err) != ReasonConflict || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
+		if mayBeLost && !worthRetrying(err, end) || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
 			break
 		}
 	}
 	a.report(ctx, EventStoreError, err)
 	switch {
+	case mayBeLost && end.endsRetries() && reasonOf(err) == ReasonConflict: // another attempt is writing the record
+		return a.inProgress(ctx)
 	case mayBeLost && storeReplied(err):
 		return a.notStored(ctx, end, Record{})
 	case mayBeLost:
@@ -210,4 +212,17 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	}
 	a.report(ctx, EventUncertain, err)
 	return a.unknown(err)
+}
+
+// worthRetrying reports whether complete retries after err although, with FailOpen, the caller may
+// receive the answer without its being stored. A conflict shows that another attempt is writing the
+// record. An answer that ends the client's retries is worth waiting for the end of throttling.
+func worthRetrying(err error, end ending) bool {
+	switch reasonOf(err) { //nolint:exhaustive // after every other error, the caller receives the answer
+	case ReasonConflict:
+		return true
+	case ReasonThrottled:
+		return end.endsRetries()
+	}
+	return false
 }

@@ -27,10 +27,10 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 // ErrInProgress replaces a final failure, such as a 402: the client would not retry, although the
 // other attempt may succeed. After a run with FailOpen, notStored decides.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
-	a.takenOver = !a.failedOpen || a.mayBeCarriedOut(rec)
 	if a.failedOpen {
 		return a.notStored(ctx, end, rec)
 	}
+	a.takenOver = true
 	recMeaning := a.meaningOf(rec)
 	switch {
 	case recMeaning == isFinished, recMeaning == isMismatch:

@@ -29,6 +29,9 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 			return a.unknown(shownOnly{cause}), nil
 		}
 		a.report(ctx, EventReleased, cause)
+		if final && reasonOf(err) == ReasonConflict { // another attempt is writing the record
+			return a.inProgress(ctx), nil
+		}
 		if storeReplied(err) {
 			return decision{}, &rec
 		}
@@ -42,7 +45,11 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 		// The record may be unchanged. An earlier transaction of this attempt may then still commit
 		// or, after the end of the lease, another attempt may carry out the call. So the caller
 		// must not receive the failure.
-		if a.txMayCommit || final && !a.g.opts.Clock().Before(a.leaseEnd) {
+		a.takenOver = a.leaseHasEnded()
+		if a.takenOver {
+			a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased)
+		}
+		if a.txMayCommit || final && a.takenOver {
 			return a.unknown(err), nil
 		}
 	}
@@ -76,13 +83,18 @@ func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) 
 		lease.LastFailure = failure
 		rec, err := a.g.store.Release(ctx, lease, a.g.opts.Clock())
 		a.addStoreTime(start)
-		// With FailOpen, try only once. The claim has failed, so the attempt probably does not hold
-		// the lease.
-		if err == nil || errors.Is(err, ErrLeaseLost) || a.failedOpen || !a.backOff(ctx, try) {
+		// With FailOpen, the claim has failed, so the attempt probably does not hold the lease. Then
+		// try only once, unless another attempt is writing the record.
+		once := a.failedOpen && reasonOf(err) != ReasonConflict
+		if err == nil || errors.Is(err, ErrLeaseLost) || once || !a.backOff(ctx, try) {
 			return rec, err
 		}
 	}
 }
+
+// leaseHasEnded reports whether the attempt's lease has ended, so that another attempt may have
+// taken over the record.
+func (a *attempt) leaseHasEnded() bool { return !a.g.opts.Clock().Before(a.leaseEnd) }
 
 // lease returns the attempt's lease. The fields Expires and Bound matter only if the lease is
 // released. The record then expires at Expires. Bound is the reason why the released record must

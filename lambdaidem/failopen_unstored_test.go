@@ -359,6 +359,24 @@ func TestX9_AFinalFailureThatFailedOpenConflictsWithATransaction(t *testing.T) {
 	}
 }
 
+// There is no record yet, and a transaction that writes it is in progress as long as the request has
+// time. The client is told to wait.
+func TestX9_AFinalFailureThatFailedOpenIsNotToldDuringATransaction(t *testing.T) {
+	for name, failure := range finalFailures {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(func(context.Context, request) (response, error) { return response{}, failure }, failOpen)
+				r.store.fail(acquire, refused(lambdaidem.ReasonUnreachable))
+				r.store.failAlways(complete, refused(lambdaidem.ReasonConflict))
+				r.store.failAlways(release, refused(lambdaidem.ReasonConflict))
+				if out := r.send(t, first()); out.StatusCode != http.StatusConflict {
+					t.Errorf("the client is told %d %s; want 409", out.StatusCode, out.Body)
+				}
+			})
+		})
+	}
+}
+
 // The attempt's claim was applied, and the reply to it was lost. Another transaction conflicts with the
 // completion. The guard repeats the completion.
 func TestX9_ACompletionThatFailedOpenIsRepeatedAfterAConflict(t *testing.T) {
@@ -393,11 +411,15 @@ func TestX9_AFinalFailureThatFailedOpenWaitsForATransaction(t *testing.T) {
 // A function fails open and marks its error with Retryable. Its caller finds ErrRetryable, unless
 // another attempt is running: the call may then be carried out without the caller asking again.
 func TestX2_ErrRetryableIsNotFoundAfterFailOpenBesideAnotherAttempt(t *testing.T) {
-	for name, beside := range map[string]bool{"alone": false, "beside another attempt": true} {
+	for name, c := range map[string]struct{ beside, releaseFails bool }{
+		"alone":                  {false, false},
+		"beside another attempt": {true, false},
+		"beside another attempt, the release is throttled": {true, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(nil, failOpen)
 			began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-			if beside {
+			if c.beside {
 				go func() {
 					defer close(done)
 					_, err := lambdaidem.Do(context.WithoutCancel(t.Context()), r.guard, charge, func(context.Context) (int, error) {
@@ -413,8 +435,11 @@ func TestX2_ErrRetryableIsNotFoundAfterFailOpenBesideAnotherAttempt(t *testing.T
 				defer func() { close(goOn); <-done }()
 			}
 			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			if c.releaseFails {
+				r.store.fail(release, refused(lambdaidem.ReasonThrottled))
+			}
 			_, err := lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Retryable(errWire) })
-			if !errors.Is(err, errWire) || errors.Is(err, lambdaidem.ErrRetryable) == beside {
+			if !errors.Is(err, errWire) || errors.Is(err, lambdaidem.ErrRetryable) == c.beside {
 				t.Errorf("the caller gets %v", err)
 			}
 		})

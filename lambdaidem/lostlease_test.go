@@ -2,6 +2,7 @@ package lambdaidem_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -31,41 +32,55 @@ func TestX6_AnInnerCallThatLostItsLeaseAndFailedIsNotSettled(t *testing.T) {
 	}
 }
 
-// The same happens without an injected fault if the inner call ignores the end of its context.
+// The same happens if the inner call ignores the end of its context. The release of its record is
+// refused, or gets no reply.
 func TestX6_AnInnerCallThatOutlivesItsLeaseIsNotSettled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		charged, goOn, done := 0, make(chan struct{}), make(chan struct{})
-		r := newRig(nil)
-		r = r.later(func(ctx context.Context, _ request) (response, error) {
-			short, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			_, err := lambdaidem.Do(short, r.guard, charge, func(context.Context) (int, error) {
-				time.Sleep(10 * time.Second) // past the lease of 3 s
-				began := make(chan struct{})
-				go func() { // another process, such as the consumer of a queue
-					defer close(done)
-					_, _ = lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) {
-						close(began)
-						<-goOn
-						charged++
-						return 1, nil
-					})
-				}()
-				<-began
-				return 0, lambdaidem.Retryable(errWire)
-			})
-			if err != nil {
-				return response{StatusCode: http.StatusPaymentRequired}, nil
-			}
-			return response{StatusCode: http.StatusCreated}, nil
+	for name, ofRelease := range map[string]fault{"a reply": nil, "no reply": requestLost} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { outliveInnerLease(t, ofRelease) }) })
+	}
+}
+
+func outliveInnerLease(t *testing.T, ofRelease fault) {
+	t.Helper()
+	charged, goOn, done := 0, make(chan struct{}), make(chan struct{})
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err := lambdaidem.Do(short, r.guard, charge, func(context.Context) (int, error) {
+			time.Sleep(10 * time.Second) // past the lease of 3 s
+			began := make(chan struct{})
+			go func() { // another process, such as the consumer of a queue
+				defer close(done)
+				_, _ = lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) {
+					close(began)
+					<-goOn
+					charged++
+					return 1, nil
+				})
+			}()
+			<-began
+			r.store.failAlways(release, ofRelease)
+			return 0, lambdaidem.Retryable(errWire)
 		})
-		r.send(t, first())
-		close(goOn)
-		<-done
-		if again := r.send(t, first()); again.StatusCode == http.StatusPaymentRequired && charged == 1 {
-			t.Error("charged, and every retry replays 402")
+		r.store.failAlways(release, nil)
+		if errors.Is(err, lambdaidem.ErrRetryable) {
+			t.Errorf("the outer handler finds ErrRetryable in %v although another attempt is charging", err)
 		}
+		if err == nil {
+			return response{StatusCode: http.StatusCreated}, nil
+		}
+		return response{StatusCode: http.StatusPaymentRequired}, nil
 	})
+	out := r.send(t, first())
+	close(goOn)
+	<-done
+	again := r.send(t, first())
+	for _, got := range []response{out, again} {
+		if got.StatusCode == http.StatusPaymentRequired && charged == 1 {
+			t.Error("the charge is made, and the client is told 402")
+		}
+	}
 }
 
 // An attempt that fails after another has finished its record answers as the record does.
@@ -195,6 +210,23 @@ func TestX6_AFailureAfterTheLeaseWithoutAReply(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Options.Outcome calls a 402 uncertain. The attempt returns it after the end of its lease, when another
+// attempt has charged.
+func TestX6_AnUncertainFinalAnswerIsNotSentAfterTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, uncertain402)
+		other := r.later(status(http.StatusCreated))
+		r = r.later(func(context.Context, request) (response, error) {
+			time.Sleep(2 * time.Minute) // past the lease
+			other.send(t, first())
+			return response{StatusCode: http.StatusPaymentRequired}, nil
+		})
+		if out := r.send(t, first()); out.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("the record is %s, and the client is told %d %s; want 503", r.record(t).State, out.StatusCode, out.Body)
+		}
+	})
 }
 
 // The release gets no reply, but the lease is not over, so no other attempt can have carried out the
