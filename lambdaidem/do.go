@@ -22,8 +22,9 @@ type Call struct {
 	// same key and another Payload gets [ErrPayloadMismatch]. Default: nil, which is equal only to
 	// nil.
 	//
-	// Payloads are compared as JSON. The order of members does not matter. Struct fields are
-	// ignored if they are zero, or if encoding/json leaves them out, such as unexported ones. If a
+	// Payloads are compared as JSON. The order of members does not matter. A struct field is
+	// ignored if encoding/json leaves it out, such as an unexported one, or writes the same for it
+	// as for a zero value. The values that Options.FingerprintIgnore names are ignored too. If a
 	// struct type has only fields that are left out, and no method such as MarshalJSON, all its
 	// values would be equal. Do therefore refuses a struct of such a type with [ErrRequestInvalid],
 	// unless the struct is zero.
@@ -164,7 +165,7 @@ func do[T any](ctx context.Context, g *Guard, identity Identity, c Call, fn func
 	if err := g.opts.ValidateKey(c.Key); err != nil {
 		return refuse(EventKeyInvalid, keyInvalid("The idempotency key is invalid: "+err.Error()+".", nil))
 	}
-	given, err := typedPayload(c.Payload)
+	given, err := typedPayload(c.Payload, g.fingerprints.ignore)
 	if err != nil {
 		return refuse(EventKeyInvalid, requestInvalid("The payload can't be encoded as JSON.", err))
 	}

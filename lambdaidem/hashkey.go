@@ -30,9 +30,10 @@ const HashKeyPrefix = "sha256_"
 // The number, order and lengths of the arguments matter, so ("ab", "c") differs from ("a", "bc").
 // To include names in the key, pass a single struct or map.
 //
-// HashKey ignores struct fields that are zero, so that adding a field to a struct type does not
-// change existing keys. It also ignores the fields that encoding/json leaves out, such as
-// unexported ones. Entries of a map, elements of a list and pointers to a zero value are never
+// HashKey ignores a struct field if encoding/json writes the same for it as for a zero value, so
+// that adding a field to a struct type does not change existing keys. It also ignores the fields
+// that encoding/json leaves out, such as unexported ones. Entries of a map, elements of a list,
+// pointers to a zero value and the fields of a struct that is embedded by pointer are never
 // ignored.
 //
 // If an argument is missing, HashKey returns "" and no error. An argument counts as missing if its
@@ -85,7 +86,7 @@ func fieldForm(field any, name string) (form []byte, missing bool, err error) {
 		return nil, false, err
 	}
 	whole, okWhole := canon.Append(nil, text, wholeValue)
-	counted, err := newTypedJSON(field)
+	counted, err := newTypedJSON(field, nil)
 	if err != nil {
 		return nil, false, fmt.Errorf("%s: %w", name, err)
 	}

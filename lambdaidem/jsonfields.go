@@ -21,6 +21,7 @@ type jsonField struct {
 	tagged    bool   // the name comes from the tag
 	omitEmpty bool
 	omitZero  bool
+	byPointer bool   // the field belongs to a struct that is embedded by pointer
 	quoted    bool   // the option "string" applies: the value is written inside a JSON string
 	path      string // the Go expression for the field, such as "Base.ID"
 }
@@ -47,6 +48,8 @@ func jsonFields(t reflect.Type) (fields []jsonField, hidden *hiddenField) {
 		t     reflect.Type
 		index []int
 		path  string
+
+		byPointer bool // it, or a struct in which it is embedded, is embedded by pointer
 	}
 	visited := map[reflect.Type]bool{}
 	for level := []embedded{{t: t}}; len(level) > 0; {
@@ -71,12 +74,12 @@ func jsonFields(t reflect.Type) (fields []jsonField, hidden *hiddenField) {
 				}
 				index := append(slices.Clone(e.index), i)
 				if name == "" && embeds {
-					next = append(next, embedded{base, index, e.path + f.Name + "."})
+					next = append(next, embedded{base, index, e.path + f.Name + ".", e.byPointer || base != f.Type})
 					continue
 				}
 				has := func(option string) bool { return slices.Contains(strings.Split(options, ","), option) }
 				field := jsonField{name: cmp.Or(name, f.Name), index: index, tagged: name != "", path: e.path + f.Name,
-					omitEmpty: has("omitempty"), omitZero: has("omitzero")}
+					omitEmpty: has("omitempty"), omitZero: has("omitzero"), byPointer: e.byPointer}
 				switch indirect(f.Type).Kind() { //nolint:exhaustive // encoding/json ignores the option for other kinds
 				case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8,
 					reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr, reflect.Float32, reflect.Float64, reflect.String:

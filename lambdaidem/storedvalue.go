@@ -112,7 +112,7 @@ func sameExceptNewFields(v any, encoded, text []byte) error {
 	if bytes.Equal(encoded, text) {
 		return nil
 	}
-	counted, err := newTypedJSON(v)
+	counted, err := newTypedJSON(v, nil)
 	if err != nil {
 		return err
 	}

@@ -2,16 +2,19 @@ package lambdaidem_test
 
 import (
 	"context"
+	"encoding"
 	"encoding/json"
 	"errors"
+	"net"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// The tests of this file are about fields that the JSON of a payload omits, and fields that count as
-// omitted because they are zero.
+// The tests of this file are about fields that the JSON of a payload omits, and fields that count
+// as omitted because they are zero.
 
 // limit counts as zero by its IsZero method, whatever its currency is.
 type limit struct {
@@ -81,10 +84,6 @@ func TestF4_PayloadsWithTheSameJSONAreEqual(t *testing.T) {
 		ID       string   `json:"id"`
 		Shipping shipping `json:"shipping"`
 	}
-	type event struct {
-		ID   string          `json:"id"`
-		Data json.RawMessage `json:"data"`
-	}
 	type sum struct {
 		ID    string
 		Total json.Number
@@ -95,7 +94,12 @@ func TestF4_PayloadsWithTheSameJSONAreEqual(t *testing.T) {
 	}
 	t.Run("an empty list in a struct", func(t *testing.T) { wantOneAfterJSON(t, order{"o-1", shipping{[]string{}}}) })
 	t.Run("raw JSON", func(t *testing.T) { wantOneAfterJSON(t, event{"o-1", nil}) })
+	type discounted struct {
+		ID       string
+		Discount decimal
+	}
 	t.Run("number", func(t *testing.T) { wantOneAfterJSON(t, sum{"o-1", ""}) })
+	t.Run("a decimal that is zero", func(t *testing.T) { wantOneAfterJSON(t, discounted{ID: "o-1"}) })
 	t.Run("number by value", func(t *testing.T) { wantOneAfterJSON(t, limited{"o-1", spent{Currency: "EUR"}}) })
 }
 
@@ -176,7 +180,8 @@ func TestF5_AValueThatCallsItselfZeroWithoutTheOption(t *testing.T) {
 	}
 }
 
-// An interface with the method IsZero, and omitzero: encoding/json calls the method of the value in it.
+// An interface with the method IsZero, and omitzero: encoding/json calls the method of the value in
+// it.
 func TestF4_OmitzeroOfAnInterfaceThatHasTheMethod(t *testing.T) {
 	type change struct {
 		Account string
@@ -190,8 +195,8 @@ func TestF4_OmitzeroOfAnInterfaceThatHasTheMethod(t *testing.T) {
 	}
 }
 
-// With omitempty or omitzero, a value that is not zero may have other JSON than a zero one. Such values
-// are not equal.
+// With omitempty or omitzero, a value that is not zero may have other JSON than a zero one. Such
+// values are not equal.
 func TestF5_AValueThatTheJSONShowsCounts(t *testing.T) {
 	t.Run("null, omitempty", func(t *testing.T) {
 		wantTwo[struct {
@@ -234,5 +239,195 @@ func wantTwo[T any](t *testing.T, one, two string) {
 	k2, err2 := lambdaidem.HashKey(decodeJSON[T](t, two))
 	if err := errors.Join(err1, err2); err != nil || k1 == "" || k2 == "" || k1 == k2 {
 		t.Errorf("HashKey: %s, %s, %v", k1, k2, err)
+	}
+}
+
+// Two payloads of one type are equal if, and only if, encoding/json writes the same for them.
+func TestF5_PayloadsAreEqualIfTheirJSONIs(t *testing.T) {
+	type (
+		when     struct{ At time.Time }
+		anything struct{ Meta any }
+		list     struct{ Tags *[]string }
+		raw      struct{ Data *json.RawMessage }
+		raws     struct{ Pair [2]json.RawMessage }
+		pointers struct{ N **int }
+		number   struct{ N nullable }
+		amount   struct{ N nullableByPointer }
+		address  struct{ IP net.IP }
+		optional struct {
+			Tags []string `json:",omitempty"`
+		}
+		pair   struct{ Pair [2]optional }
+		byWhom struct{ By encoding.TextMarshaler }
+		Limit  struct{ Cents int }
+		change struct {
+			ID string
+			*Limit
+		}
+		least struct {
+			Limit unset `json:",omitzero"`
+		}
+		quoted struct {
+			N json.Number `json:",string"`
+		}
+		leastTwo struct {
+			A unset `json:",omitzero"`
+			B unset `json:",omitzero"`
+		}
+		nullLeast struct {
+			Limit nullUnset `json:",omitzero"`
+		}
+		Shop     struct{ Limit }
+		shopping struct {
+			ID string
+			*Shop
+		}
+		Options struct {
+			Optional struct{ Cents int } `json:",omitempty"`
+		}
+		opting struct {
+			ID string
+			*Options
+		}
+		listed struct{ Tags listByPointer }
+		card   struct{ Card cardNumber }
+		parcel struct{ To recipient }
+	)
+	var (
+		nilTime *time.Time
+		nilInt  *int
+		nilRaw  json.RawMessage
+		nilTags []string
+	)
+	for name, payloads := range map[string][2]any{
+		"a zero time in another location":                               {when{}, when{time.Time{}.In(time.FixedZone("", 0))}},
+		"a nil pointer in an interface":                                 {anything{nil}, anything{nilTime}},
+		"a nil slice in an interface":                                   {anything{nil}, anything{nilTags}},
+		"a pointer to a nil slice":                                      {list{nil}, list{&nilTags}},
+		"a pointer to nil raw JSON":                                     {raw{nil}, raw{&nilRaw}},
+		"raw JSON with white space":                                     {event{"o-1", nil}, event{"o-1", []byte(" null")}},
+		"an array of raw JSON":                                          {raws{}, raws{[2]json.RawMessage{[]byte("null"), []byte("null")}}},
+		"a pointer to a nil pointer":                                    {pointers{nil}, pointers{&nilInt}},
+		"a method that writes null":                                     {number{}, number{nullable{5, false}}},
+		"a method of the pointer":                                       {&amount{}, &amount{nullableByPointer{5, false}}},
+		"a method of the pointer, not called":                           {amount{}, amount{nullableByPointer{5, false}}},
+		"an empty address":                                              {address{nil}, address{net.IP{}}},
+		"an array of structs":                                           {pair{}, pair{[2]optional{{[]string{}}, {}}}},
+		"nil pointers that marshal themselves":                          {byWhom{(*byCard)(nil)}, byWhom{(*byBank)(nil)}},
+		"a nil interface with a method":                                 {byWhom{nil}, byWhom{(*byBank)(nil)}},
+		"an embedded pointer to zero":                                   {change{"a-1", nil}, change{"a-1", &Limit{0}}},
+		"IsZero of another value than zero":                             {least{-1}, least{0}},
+		"a number with the option string":                               {quoted{""}, quoted{"0"}},
+		"IsZero, of two fields":                                         {leastTwo{-1, 0}, leastTwo{0, -1}},
+		"IsZero, and null":                                              {nullLeast{-1}, nullLeast{-2}},
+		"a struct in an embedded pointer":                               {shopping{"a-1", nil}, shopping{"a-1", &Shop{}}},
+		"a zero struct in an embedded pointer":                          {opting{"a-1", nil}, opting{"a-1", &Options{}}},
+		"an empty list, and a method of the pointer that is not called": {listed{}, listed{listByPointer{[]string{}}}},
+		"a method that panics for zero":                                 {card{cardNumber{new("1111")}}, card{cardNumber{new("2222")}}},
+		"a method that fails for zero":                                  {parcel{recipient{"bob"}}, parcel{recipient{"eve"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, err1 := json.Marshal(payloads[0])
+			b, err2 := json.Marshal(payloads[1])
+			k1, err3 := lambdaidem.HashKey([]any{payloads[0]})
+			k2, err4 := lambdaidem.HashKey([]any{payloads[1]})
+			if err := errors.Join(err1, err2, err3, err4); err != nil || k1 == "" || k2 == "" {
+				t.Fatal(k1, k2, err)
+			}
+			if (string(a) == string(b)) != (k1 == k2) {
+				t.Errorf("%s has the key %s, and %s has %s", a, k1, b, k2)
+			}
+		})
+	}
+}
+
+type event struct {
+	ID   string          `json:"id"`
+	Data json.RawMessage `json:"data"`
+}
+
+// nullable writes null if it is not valid.
+type nullable struct {
+	N     int
+	Valid bool
+}
+
+func (n nullable) MarshalJSON() ([]byte, error) {
+	if !n.Valid {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, int64(n.N), 10), nil
+}
+
+// nullableByPointer is like nullable, but has its method on the pointer.
+type nullableByPointer nullable
+
+func (n *nullableByPointer) MarshalJSON() ([]byte, error) { return nullable(*n).MarshalJSON() }
+
+// nullUnset is a number for which -1 means that it is not set. -2 is written as null.
+type nullUnset int
+
+func (n nullUnset) IsZero() bool { return n == -1 }
+
+func (n nullUnset) MarshalJSON() ([]byte, error) { return nullable{int(n), n != -2}.MarshalJSON() }
+
+// listByPointer writes null, if it is addressable.
+type listByPointer struct {
+	Tags []string `json:",omitempty"`
+}
+
+func (*listByPointer) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// The methods of byCard and byBank can be called on a nil pointer.
+type (
+	byCard struct{}
+	byBank struct{}
+)
+
+func (*byCard) MarshalText() ([]byte, error) { return []byte("card"), nil }
+func (*byBank) MarshalText() ([]byte, error) { return []byte("bank"), nil }
+
+// cardNumber must not be zero when it is marshaled.
+type cardNumber struct{ digits *string }
+
+func (c cardNumber) MarshalText() ([]byte, error) { return []byte(*c.digits), nil }
+
+// recipient must not be zero when it is marshaled.
+type recipient struct{ Name string }
+
+func (r recipient) MarshalText() ([]byte, error) {
+	if r.Name == "" {
+		return nil, errors.New("no name")
+	}
+	return []byte(r.Name), nil
+}
+
+// FingerprintIgnore names a field of a nested struct, which has no other field. The field is zero
+// in the first attempt. Step Functions, for example, counts its retries in $$.State.RetryCount.
+func TestF4_AnIgnoredFieldThatIsZeroInTheFirstAttempt(t *testing.T) {
+	type state struct{ RetryCount int }
+	type run struct{ State state }
+	type event struct {
+		ID     string
+		State  state
+		Runs   []run
+		ByName map[string]run
+	}
+	guard := shopGuard().With(func(o *lambdaidem.Options) {
+		o.FingerprintIgnore = []string{"/State/RetryCount", "/Runs/0/State/RetryCount", `/ByName/a"b/State/RetryCount`}
+	})
+	h := lambdaidem.Handler(guard, "charge", func(_ context.Context, in event) (string, error) { return in.ID, nil },
+		func(context.Context, event) (string, error) { return "paid", nil })
+	for _, c := range []struct {
+		retry int
+		other string
+		paid  bool
+	}{{0, "{}", true}, {1, "{}", true}, {2, `{"State":{"RetryCount":1}}`, false}} {
+		state := `{"RetryCount":` + strconv.Itoa(c.retry) + `}`
+		text := `{"ID":"o-1","State":` + state + `,"Runs":[{"State":` + state + `},` + c.other + `],"ByName":{"a\"b":{"State":` + state + `}}}`
+		got, err := h(t.Context(), decodeJSON[event](t, text))
+		if c.paid && got != "paid" || !c.paid && !saysAnother(err) {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
 	}
 }

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync"
+
+	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
 // This file computes the text from which the fingerprint of a Go value is made. The text is
@@ -18,9 +21,10 @@ import (
 // MarshalJSON methods write.
 
 // typedPayload returns the payload of a call for the Go value v. The fingerprint is made from this
-// payload. If the JSON of v hides a part of v, typedPayload returns an error, because two values
-// that differ only in that part would have the same fingerprint; see unseen.
-func typedPayload(v any) (payload, error) {
+// payload, without the values that the JSON Pointers in ignored name. If the JSON of v hides a part
+// of v, typedPayload returns an error, because two values that differ only in that part would have
+// the same fingerprint; see unseen.
+func typedPayload(v any, ignored *canon.Pointers) (payload, error) {
 	text, err := json.Marshal(v)
 	if err == nil {
 		err = unseen(text, v, "the payload", true)
@@ -28,7 +32,7 @@ func typedPayload(v any) (payload, error) {
 	if err != nil {
 		return payload{}, err
 	}
-	counted, err := newTypedJSON(v)
+	counted, err := newTypedJSON(v, ignored)
 	if err != nil {
 		return payload{}, err
 	}
@@ -42,13 +46,15 @@ type typedJSON struct {
 	// form is a digest of the value's static type; see formOf. If two payloads differ in both text
 	// and form, the guard does not conclude that the values differ: a new version of the program
 	// may have changed the type, and with it the text.
-	form   []byte
-	nested int // the current nesting depth, to stop at a cycle
+	form    []byte
+	ignored *canon.Pointers // the struct fields to leave out, as JSON Pointers into the value that is being appended
+	nested  int             // the current nesting depth, to stop at a cycle
 }
 
-// newTypedJSON returns the typedJSON of v. json.Marshal must accept v.
-func newTypedJSON(v any) (*typedJSON, error) {
-	c := &typedJSON{}
+// newTypedJSON returns the typedJSON of v. Its text lacks the struct fields that the JSON Pointers
+// in ignored name. json.Marshal must accept v.
+func newTypedJSON(v any, ignored *canon.Pointers) (*typedJSON, error) {
+	c := &typedJSON{ignored: ignored}
 	if v == nil {
 		c.text = []byte("null")
 		return c, nil
@@ -65,16 +71,16 @@ func (c *typedJSON) value(v reflect.Value, quoted bool) error {
 	}
 	defer func() { c.nested-- }()
 	switch {
+	case marshals(v.Type()):
+		return c.leaf(v, false)
+	case marshalsByPointer(v):
+		return c.leaf(v.Addr(), false)
 	case v.Kind() == reflect.Pointer, v.Kind() == reflect.Interface:
 		if v.IsNil() {
 			c.text = append(c.text, "null"...)
 			return nil
 		}
 		return c.value(v.Elem(), quoted)
-	case marshals(v.Type()):
-		return c.leaf(v, false)
-	case marshalsByPointer(v):
-		return c.leaf(v.Addr(), false)
 	}
 	switch v.Kind() { //nolint:exhaustive // every other kind holds nothing
 	case reflect.Struct:
@@ -91,7 +97,7 @@ func (c *typedJSON) value(v reflect.Value, quoted bool) error {
 			if i > 0 {
 				c.text = append(c.text, ',')
 			}
-			if err := c.value(v.Index(i), false); err != nil {
+			if err := c.below(strconv.Itoa(i), v.Index(i), false); err != nil {
 				return err
 			}
 		}
@@ -109,6 +115,11 @@ func marshalsByPointer(v reflect.Value) bool {
 // leaf appends the JSON that json.Marshal writes for v. If quoted is true, v belongs to a
 // field with the tag option "string".
 func (c *typedJSON) leaf(v reflect.Value, quoted bool) error {
+	if v.Kind() == reflect.Interface { // let json.Marshal see the interface's type, and not the type of the value in it
+		p := reflect.New(v.Type())
+		p.Elem().Set(v)
+		v = p
+	}
 	text, err := json.Marshal(v.Interface())
 	if err == nil && quoted {
 		text, err = json.Marshal(string(text))
@@ -120,85 +131,127 @@ func (c *typedJSON) leaf(v reflect.Value, quoted bool) error {
 	return nil
 }
 
+// below appends v, which is the struct field, list element or map entry called name in the value
+// that is being appended.
+func (c *typedJSON) below(name string, v reflect.Value, quoted bool) error {
+	whole := c.ignored
+	c.ignored, _ = whole.Below(name)
+	err := c.value(v, quoted)
+	c.ignored = whole
+	return err
+}
+
+// fields appends the struct v as a JSON object. It leaves out the fields for which encoding/json
+// writes the same as for a zero value of their type.
 func (c *typedJSON) fields(v reflect.Value) error {
 	c.text = append(c.text, '{')
-	first := true
-	for _, f := range fieldsOf(v.Type()) {
+	start := len(c.text)
+	fields := fieldsOf(v.Type())
+	for i := range fields {
+		f := &fields[i]
 		of, err := v.FieldByIndexErr(f.index)
-		if err != nil || f.omits(of) { // err: the field belongs to an embedded nil pointer
+		if err != nil { // the field belongs to an embedded nil pointer
+			continue
+		}
+		if _, ignored := c.ignored.Below(f.name); ignored {
 			continue
 		}
 		before := len(c.text)
-		if !first {
+		if before > start {
 			c.text = append(c.text, ',')
 		}
-		if err := c.name(f.name); err != nil {
+		leaveOut, err := c.field(f, of)
+		if err != nil {
 			return err
 		}
-		start := len(c.text)
-		if err := c.value(of, f.quoted); err != nil {
-			return err
-		}
-		// A struct that has only omitted fields may not be zero. Without omitzero, it has the same
-		// JSON as a zero one.
-		if !f.omitZero && string(c.text[start:]) == "{}" && of.Kind() == reflect.Struct && !marshals(of.Type()) && !marshalsByPointer(of) {
+		if leaveOut {
 			c.text = c.text[:before]
-			continue
 		}
-		first = false
 	}
 	c.text = append(c.text, '}')
 	return nil
 }
 
-// omits reports whether a field with the value v is left out of the text from which the fingerprint
-// is made: encoding/json omits the field, or the field is zero. Zero fields are left out so that a
-// new version of a program can add a field to a type.
-func (f *jsonField) omits(v reflect.Value) bool {
-	if v.IsZero() {
-		return true
+// field appends the field f, whose value is v. It reports whether to leave the field out: then
+// encoding/json writes the same for v as for a zero value, and the caller must remove what field
+// has appended.
+func (c *typedJSON) field(f *jsonField, v reflect.Value) (leaveOut bool, err error) {
+	if v.IsZero() && !f.byPointer {
+		return true, nil
 	}
-	if f.omitEmpty {
-		switch v.Kind() { //nolint:exhaustive // every other kind is empty if it is zero
-		case reflect.Slice, reflect.Map:
-			return v.Len() == 0
-		}
+	zeroIsOmitted := f.byPointer || f.isOmitted(reflect.Zero(v.Type())) // a zero value of the whole struct has no embedded pointer
+	switch isOmitted := f.isOmitted(v); {
+	case isOmitted && zeroIsOmitted:
+		return true, nil
+	case isOmitted: // IsZero reports true for v, but not for a zero value: append a name that no field has
+		err := c.name(f.name + "\x00")
+		c.text = append(c.text, "null"...)
+		return false, err
 	}
-	if f.omitZero && isZeroByMethod(v) {
-		return true
+	if err := c.name(f.name); err != nil {
+		return false, err
 	}
-	return !f.omitEmpty && !f.omitZero && isZeroText(v)
+	start := len(c.text)
+	if err := c.below(f.name, v, f.quoted); err != nil {
+		return false, err
+	}
+	return !zeroIsOmitted && string(c.text[start:]) == zeroText(v, f.quoted), nil
+}
+
+// zeroText returns the text of a zero value of the type of v. It returns "" if a method of the type
+// fails or panics for that value.
+func zeroText(v reflect.Value, quoted bool) (text string) {
+	zero := reflect.Zero(v.Type())
+	if v.CanAddr() {
+		zero = reflect.New(v.Type()).Elem()
+	}
+	defer func() { _ = recover() }()
+	var c typedJSON
+	if err := c.value(zero, quoted); err != nil {
+		return ""
+	}
+	return string(c.text)
+}
+
+// isOmitted reports whether encoding/json omits the field if its value is v.
+func (f *jsonField) isOmitted(v reflect.Value) bool {
+	return f.omitEmpty && isEmpty(v) || f.omitZero && isZero(v)
+}
+
+// isEmpty reports whether v is empty according to the tag option omitempty.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() { //nolint:exhaustive // every other kind is empty if it is zero
+	case reflect.Array, reflect.Map, reflect.Slice:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	}
+	return v.IsZero()
 }
 
 type zeroer interface{ IsZero() bool }
 
 var hasIsZero = reflect.TypeFor[zeroer]()
 
-// isZeroByMethod reports whether v, which is not zero, has a method IsZero that returns true. Like
-// encoding/json, it looks for the method in the static type of v and in the pointer to that type,
-// and does not call it on a nil pointer in an interface.
-func isZeroByMethod(v reflect.Value) bool {
+// isZero reports whether v is zero according to the tag option omitzero. Like encoding/json, it
+// looks for the method IsZero in the static type of v and in the pointer to that type, and does not
+// call it on a nil pointer.
+func isZero(v reflect.Value) bool {
 	t := v.Type()
-	if !t.Implements(hasIsZero) {
+	if t.Implements(hasIsZero) {
+		value := v
+		if v.Kind() == reflect.Interface {
+			value = v.Elem()
+		}
+		isNil := !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil()
+		return isNil || v.Interface().(zeroer).IsZero() //nolint:forcetypeassert // its type implements zeroer
+	}
+	if reflect.PointerTo(t).Implements(hasIsZero) {
 		addressable := reflect.New(t)
 		addressable.Elem().Set(v)
-		z, ok := addressable.Interface().(zeroer)
-		return ok && z.IsZero()
+		return addressable.Interface().(zeroer).IsZero() //nolint:forcetypeassert // its type implements zeroer
 	}
-	isNilPointer := v.Kind() == reflect.Interface && v.Elem().Kind() == reflect.Pointer && v.Elem().IsNil()
-	return isNilPointer || v.Interface().(zeroer).IsZero() //nolint:forcetypeassert // its type implements zeroer
-}
-
-// isZeroText reports whether v is a json.RawMessage or json.Number that is not zero, but has the
-// same JSON as a zero one.
-func isZeroText(v reflect.Value) bool {
-	switch v.Type() {
-	case reflect.TypeFor[json.RawMessage]():
-		return string(v.Bytes()) == "null"
-	case reflect.TypeFor[json.Number]():
-		return v.String() == "0"
-	}
-	return false
+	return v.IsZero()
 }
 
 func (c *typedJSON) entries(v reflect.Value) error {
@@ -239,7 +292,7 @@ func (c *typedJSON) entries(v reflect.Value) error {
 		if err := c.name(name); err != nil {
 			return err
 		}
-		if err := c.value(v.MapIndex(keys[indexes[name]]), false); err != nil {
+		if err := c.below(name, v.MapIndex(keys[indexes[name]]), false); err != nil {
 			return err
 		}
 	}
@@ -285,10 +338,10 @@ func formOf(t reflect.Type) string {
 }
 
 // appendForm appends a description of the type t, from which formOf makes the digest. The
-// description has what determines the JSON of a value: the kind of t, the types that t contains, the
-// names and tags of its fields, and the methods that encoding/json calls. numbers has a number for
-// each type that has already been described. If such a type occurs again, appendForm appends only
-// its number, so that the description of a recursive type ends.
+// description has what determines the JSON of a value: the kind of t, the types that t contains,
+// the names and tags of its fields, and the methods that encoding/json calls. numbers has a number
+// for each type that has already been described. If such a type occurs again, appendForm appends
+// only its number, so that the description of a recursive type ends.
 func appendForm(b []byte, t reflect.Type, numbers map[reflect.Type]int) []byte {
 	if n, ok := numbers[t]; ok {
 		return fmt.Appendf(b, "again %d;", n)
@@ -310,8 +363,10 @@ func appendForm(b []byte, t reflect.Type, numbers map[reflect.Type]int) []byte {
 		b = appendForm(appendForm(b, t.Key(), numbers), t.Elem(), numbers)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if f := t.Field(i); isWritten(f) {
-				b = appendForm(fmt.Appendf(b, "%s %q %t ", f.Name, f.Tag.Get("json"), f.Anonymous), f.Type, numbers)
+			f := t.Field(i)
+			b = fmt.Appendf(b, "%s %q %t ", f.Name, f.Tag.Get("json"), f.Anonymous)
+			if isWritten(f) { // other fields, such as those of time.Time, are only named
+				b = appendForm(b, f.Type, numbers)
 			}
 		}
 	}

@@ -37,6 +37,19 @@ type node struct {
 	elements map[int]*node
 }
 
+// Below returns the part of p that is about the member, or the array element, called name: its JSON
+// Pointers begin there. named reports whether a pointer of p names the member or element itself.
+func (p *Pointers) Below(name string) (below *Pointers, named bool) {
+	if p == nil {
+		return nil, false
+	}
+	n := p.root.members[spell(name)]
+	if n == nil {
+		return nil, false
+	}
+	return &Pointers{root: *n}, n.named
+}
+
 func (p *Pointers) add(pointer string) error {
 	switch {
 	case pointer == "":
