@@ -50,6 +50,7 @@ type attempt struct {
 	leftEffects bool         // the result of mayHaveLeftEffects, once the call's answer depends on the record of another attempt
 
 	// How the record is completed.
+	conflicted      bool       // a write of the record failed because a transaction of another attempt was writing it
 	txRejected      bool       // the database has rejected the transaction with the handler's writes
 	txMayCommit     bool       // an earlier request of the rejected transaction may still commit, until the record changes
 	failedClaims    int        // number of completions that failed because another attempt had taken the record
@@ -82,6 +83,6 @@ func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 }
 
 // addStoreTime adds the time since start, when a request to the store began, to a.inStore, which
-// events report. Don't call addStoreTime for a request that stores a step: its time counts as part of
-// the handler's.
+// events report. Don't call addStoreTime for a request that stores a step: its time counts as part
+// of the handler's.
 func (a *attempt) addStoreTime(start time.Time) { a.inStore += time.Since(start) }

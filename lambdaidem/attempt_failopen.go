@@ -62,14 +62,21 @@ func (a *attempt) notStored(ctx context.Context, end ending, known Record) decis
 	}
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
-	start := time.Now()
-	rec, err := a.g.store.Get(ctx, a.id, judgedAt)
-	a.addStoreTime(start)
+	var rec Record
+	var err error
+	for try := 1; ; try++ {
+		start := time.Now()
+		rec, err = a.g.store.Get(ctx, a.id, judgedAt)
+		a.addStoreTime(start)
+		if err == nil || end.success || !storeReplied(err) || readFailsAgain(err) || !a.backOff(ctx, try) {
+			break
+		}
+	}
 	if err != nil {
 		a.report(ctx, EventStoreError, err)
 		rec = known
 	}
-	a.takenOver = rec.Token != a.token && a.mayBeCarriedOut(rec)
+	a.takenOver = rec.Token != a.token && (a.conflicted || a.mayBeCarriedOut(rec))
 	switch recMeaning := a.meaningOf(rec); {
 	case rec.Token == a.token:
 	case recMeaning == isFinished:

@@ -110,7 +110,7 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 			d = a.unknown(shownOnly{end.err})
 		case a.failedOpen:
 			d = a.notStored(ctx, end, Record{})
-		case end.final && a.leaseHasEnded(): // another attempt may carry out the call
+		case end.final && a.leaseMayHaveEnded(): // another attempt may carry out the call
 			d = a.unknown(shownOnly{end.err})
 		}
 	}
@@ -155,7 +155,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	mayBeLost := a.failedOpen && tx == nil && !a.txRejected // the caller may receive the answer although it is not stored
 	tx = a.completingTx(tx, end)
 	c := a.completion(result, tx)
-	var err error
+	var err, reply error // reply: the last error with which the store replied
 	for try := 1; ; try++ {
 		if c.Claim != nil && !a.maySendTx() {
 			if mayBeLost {
@@ -168,6 +168,10 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 		if err == nil {
 			a.storedByTx = tx != nil
 			return a.completed(ctx, rec, c, end, unstorable)
+		}
+		if storeReplied(err) {
+			reply = err
+			a.conflicted = a.conflicted || reasonOf(err) == ReasonConflict
 		}
 		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // the database refused a write of the handler
 			cancel()
@@ -197,15 +201,13 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			c = a.completion(result, nil)
 			continue
 		}
-		if mayBeLost && !worthRetrying(err, end) || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
+		if mayBeLost && !worthRetrying(reply, end) || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
 			break
 		}
 	}
 	a.report(ctx, EventStoreError, err)
 	switch {
-	case mayBeLost && end.endsRetries() && reasonOf(err) == ReasonConflict: // another attempt is writing the record
-		return a.inProgress(ctx)
-	case mayBeLost && storeReplied(err):
+	case mayBeLost && reply != nil:
 		return a.notStored(ctx, end, Record{})
 	case mayBeLost:
 		return decision{}
@@ -214,14 +216,18 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	return a.unknown(err)
 }
 
-// worthRetrying reports whether complete retries after err although, with FailOpen, the caller may
-// receive the answer without its being stored. A conflict shows that another attempt is writing the
-// record. An answer that ends the client's retries is worth waiting for the end of throttling.
-func worthRetrying(err error, end ending) bool {
-	switch reasonOf(err) { //nolint:exhaustive // after every other error, the caller receives the answer
+// worthRetrying reports whether complete sends another request although, with FailOpen, the caller
+// may receive the answer without its being stored. reply is the last error with which the store
+// replied, or nil. A conflict shows that another attempt is writing the record. An answer that ends
+// the client's retries is worth waiting for the end of throttling or of an internal error.
+func worthRetrying(reply error, end ending) bool {
+	if reply == nil {
+		return false
+	}
+	switch reasonOf(reply) { //nolint:exhaustive // after every other error, the caller receives the answer
 	case ReasonConflict:
 		return true
-	case ReasonThrottled:
+	case ReasonThrottled, ReasonUnknown:
 		return end.endsRetries()
 	}
 	return false

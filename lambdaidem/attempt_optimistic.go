@@ -97,7 +97,8 @@ func (a *attempt) checkRecord(ctx context.Context, final bool) (d decision, deci
 	rec, recMeaning := a.meaningWithoutLease(ctx, rec)
 	switch recMeaning { //nolint:exhaustive // the record decides the call in all other cases
 	case isFree:
-		if final && a.mayHaveReplacedAnswer(rec) {
+		a.takenOver = rec.State == InProgress // an attempt whose lease has ended may still complete the record
+		if final && (a.takenOver || a.mayHaveReplacedAnswer(rec)) {
 			return a.inProgress(ctx), true, nil
 		}
 		a.bound = boundOver(rec)

@@ -29,10 +29,7 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 			return a.unknown(shownOnly{cause}), nil
 		}
 		a.report(ctx, EventReleased, cause)
-		if final && reasonOf(err) == ReasonConflict { // another attempt is writing the record
-			return a.inProgress(ctx), nil
-		}
-		if storeReplied(err) {
+		if storeReplied(err) || a.conflicted {
 			return decision{}, &rec
 		}
 	case errors.Is(err, ErrLeaseLost):
@@ -45,7 +42,7 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 		// The record may be unchanged. An earlier transaction of this attempt may then still commit
 		// or, after the end of the lease, another attempt may carry out the call. So the caller
 		// must not receive the failure.
-		a.takenOver = a.leaseHasEnded()
+		a.takenOver = a.leaseMayHaveEnded()
 		if a.takenOver {
 			a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased)
 		}
@@ -83,18 +80,21 @@ func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) 
 		lease.LastFailure = failure
 		rec, err := a.g.store.Release(ctx, lease, a.g.opts.Clock())
 		a.addStoreTime(start)
-		// With FailOpen, the claim has failed, so the attempt probably does not hold the lease. Then
-		// try only once, unless another attempt is writing the record.
-		once := a.failedOpen && reasonOf(err) != ReasonConflict
+		// With FailOpen, the claim has failed, so the attempt probably does not hold the lease.
+		// Then try only once, unless another attempt is writing the record.
+		a.conflicted = a.conflicted || reasonOf(err) == ReasonConflict
+		once := a.failedOpen && !a.conflicted
 		if err == nil || errors.Is(err, ErrLeaseLost) || once || !a.backOff(ctx, try) {
 			return rec, err
 		}
 	}
 }
 
-// leaseHasEnded reports whether the attempt's lease has ended, so that another attempt may have
-// taken over the record.
-func (a *attempt) leaseHasEnded() bool { return !a.g.opts.Clock().Before(a.leaseEnd) }
+// leaseMayHaveEnded reports whether the attempt's lease has ended by some machine's clock, so that
+// another attempt may have taken over the record.
+func (a *attempt) leaseMayHaveEnded() bool {
+	return !a.g.opts.Clock().Add(a.g.opts.MaxSkew).Before(a.leaseEnd)
+}
 
 // lease returns the attempt's lease. The fields Expires and Bound matter only if the lease is
 // released. The record then expires at Expires. Bound is the reason why the released record must

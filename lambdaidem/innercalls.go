@@ -294,14 +294,14 @@ func (a *attempt) decideOutcome(o Outcome, answer answerTells) (settled Outcome,
 func (g *Guard) endingOfError(a *attempt, err error) ending {
 	o := g.outcomeOfError(err, OutcomeFailed)
 	tells := g.answerOfError(err, o)
+	end := ending{err: err, final: tells == final}
 	// A handler that marks its own error as Uncertain knows that the outcome is uncertain, so the
 	// client receives that error.
 	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error
 		tells = mayRepeat
 	}
-	end := ending{err: err, final: tells == final}
 	end.outcome, end.withheld = a.decideOutcome(o, tells)
-	if a != nil && end.withheld == nil && end.final && end.outcome == OutcomeUncertain {
+	if a != nil && end.withheld == nil && tells == final && end.outcome == OutcomeUncertain {
 		end.withheld = errUncertainCause
 	}
 	return end

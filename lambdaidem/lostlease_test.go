@@ -182,9 +182,10 @@ func TestX6_AMismatchAfterARunAsksForNoNewKey(t *testing.T) {
 	}
 }
 
-// The handler fails in time, and its failure is to be released. The process is paused until the lease
-// ends, and the release gets no reply. Meanwhile another attempt has taken over and answered 201. The
-// client of the first must not be told that the card was declined. After a 502, it asks again.
+// The handler fails in time, and its failure is to be released. The process is paused until the
+// lease ends, and the release gets no reply. Meanwhile another attempt has taken over and answered
+// 201. The client of the first must not be told that the card was declined. After a 502, it asks
+// again.
 func TestX6_AFailureAfterTheLeaseWithoutAReply(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  handler
@@ -212,25 +213,29 @@ func TestX6_AFailureAfterTheLeaseWithoutAReply(t *testing.T) {
 	}
 }
 
-// Options.Outcome calls a 402 uncertain. The attempt returns it after the end of its lease, when another
-// attempt has charged.
+// Options.Outcome calls a 402 uncertain, or the handler marks it so. The attempt returns it after
+// the end of its lease, when another attempt has charged.
 func TestX6_AnUncertainFinalAnswerIsNotSentAfterTheLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(nil, uncertain402)
-		other := r.later(status(http.StatusCreated))
-		r = r.later(func(context.Context, request) (response, error) {
-			time.Sleep(2 * time.Minute) // past the lease
-			other.send(t, first())
-			return response{StatusCode: http.StatusPaymentRequired}, nil
+	for name, failure := range map[string]error{"by Options.Outcome": nil, "by a mark": lambdaidem.Uncertain(noPayment)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(nil, uncertain402)
+				other := r.later(status(http.StatusCreated))
+				r = r.later(func(context.Context, request) (response, error) {
+					time.Sleep(2 * time.Minute) // past the lease
+					other.send(t, first())
+					return response{StatusCode: http.StatusPaymentRequired}, failure
+				})
+				if out := r.send(t, first()); out.StatusCode != http.StatusServiceUnavailable {
+					t.Errorf("the record is %s, and the client is told %d %s; want 503", r.record(t).State, out.StatusCode, out.Body)
+				}
+			})
 		})
-		if out := r.send(t, first()); out.StatusCode != http.StatusServiceUnavailable {
-			t.Errorf("the record is %s, and the client is told %d %s; want 503", r.record(t).State, out.StatusCode, out.Body)
-		}
-	})
+	}
 }
 
-// The release gets no reply, but the lease is not over, so no other attempt can have carried out the
-// call. The client gets the failure.
+// The release gets no reply, but the lease is not over, so no other attempt can have carried out
+// the call. The client gets the failure.
 func TestX2_AFinalFailureWithinTheLeaseIsToldWithoutAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(context.Context, request) (response, error) { return response{}, finalFailures["released"] })
@@ -251,6 +256,74 @@ func TestX6_AFailureAfterTheLeaseWithoutAReplyIsTold(t *testing.T) {
 		})
 		if out := r.send(t, first()); out.StatusCode != http.StatusBadGateway {
 			t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+		}
+	})
+}
+
+// The clock of another machine is ahead by MaxSkew. Its attempt takes over a record whose lease the
+// first machine believes to be live. The first attempt ends a little later than its context.
+func TestX6_AnUncertainFinalAnswerIsNotSentIfTheLeaseMayHaveEndedElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil, uncertain402)
+		ahead := r.later(status(http.StatusCreated), func(o *lambdaidem.Options) {
+			o.Clock = func() time.Time { return time.Now().Add(2 * time.Second) }
+		})
+		r = r.later(func(ctx context.Context, _ request) (response, error) {
+			<-ctx.Done()
+			time.Sleep(time.Second) // past the deadline, but not past deadline + MaxSkew
+			if out := ahead.send(t, first()); out.StatusCode != http.StatusCreated {
+				t.Errorf("the other attempt gets %d %s", out.StatusCode, out.Body)
+			}
+			return response{StatusCode: http.StatusPaymentRequired}, nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if out := r.sendCtx(ctx, t, first()); out.StatusCode == http.StatusPaymentRequired {
+			t.Errorf("the record is %s by the other attempt, and the client is told %d %s", r.record(t).State, out.StatusCode, out.Body)
+		}
+	})
+}
+
+// The same for an inner call whose release gets no reply.
+func TestX6_AnInnerCallWhoseLeaseMayHaveEndedElsewhereIsNotSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		charged, goOn, done := 0, make(chan struct{}), make(chan struct{})
+		r := newRig(nil)
+		ahead := r.guard.With(func(o *lambdaidem.Options) {
+			o.Clock = func() time.Time { return time.Now().Add(2 * time.Second) }
+		})
+		r = r.later(func(ctx context.Context, _ request) (response, error) {
+			short, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			_, err := lambdaidem.Do(short, r.guard, charge, func(ctx context.Context) (int, error) {
+				<-ctx.Done()
+				time.Sleep(300 * time.Millisecond) // a slow clean-up of the handler, which ends before the deadline
+				go func() {                        // another process, such as the consumer of a queue
+					defer close(done)
+					time.Sleep(500 * time.Millisecond) // past the deadline
+					_, err := lambdaidem.Do(t.Context(), ahead, charge, func(context.Context) (int, error) {
+						<-goOn
+						charged++
+						return 1, nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}()
+				r.store.failAlways(release, requestLost)
+				return 0, lambdaidem.Retryable(errWire)
+			})
+			r.store.failAlways(release, nil)
+			if errors.Is(err, lambdaidem.ErrRetryable) {
+				t.Errorf("the outer handler finds ErrRetryable in %v although another attempt is charging", err)
+			}
+			return response{StatusCode: http.StatusPaymentRequired}, nil
+		})
+		out := r.send(t, first())
+		close(goOn)
+		<-done
+		if out.StatusCode == http.StatusPaymentRequired && charged == 1 {
+			t.Error("the charge is made, and the client is told 402")
 		}
 	})
 }

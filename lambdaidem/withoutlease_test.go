@@ -70,8 +70,8 @@ func (r *rig) retryIn(t *testing.T, d time.Duration) {
 }
 
 // A retry commits and is answered while an attempt without a lease is running. When that attempt
-// commits, the retry's record has expired. The record still refuses the transaction, and the retry's
-// answer is replayed.
+// commits, the retry's record has expired. The record still refuses the transaction, and the
+// retry's answer is replayed.
 func TestE1_AnAttemptWithoutALeaseIsRefusedByARecordThatExpiredMeanwhile(t *testing.T) {
 	eachWithoutLease(t, func(t *testing.T, withoutLease makesRig) {
 		r, l := withoutLease(afterwards(20*time.Minute, created), shortTTL)
@@ -282,7 +282,8 @@ func TestX5_AHandlerThatReturnsAfter30MinutesIsUncertain(t *testing.T) {
 	}
 }
 
-// Without enlisted writes, the caller gets the handler's answer, which no transaction stores any more.
+// Without enlisted writes, the caller gets the handler's answer, which no transaction stores any
+// more.
 func TestX5_AnAnswerWithoutWritesMayTakeLonger(t *testing.T) {
 	for _, code := range []int{201, 402} {
 		t.Run(strconv.Itoa(code), func(t *testing.T) {
@@ -300,8 +301,8 @@ func TestX5_AnAnswerWithoutWritesMayTakeLonger(t *testing.T) {
 	}
 }
 
-// A success without enlisted writes is not stored by a transaction, which would cost twice as much: its
-// client has nothing to repeat.
+// A success without enlisted writes is not stored by a transaction, which would cost twice as much:
+// its client has nothing to repeat.
 func TestX5_ASuccessWithoutWritesNeedsNoTransaction(t *testing.T) {
 	r, l := withLedger(status(201), failOpen)
 	l.fail(acquire, requestLost)
@@ -416,6 +417,37 @@ func TestE4_TheReplyToATransactionArrivesAfter30Minutes(t *testing.T) {
 				wantProblem(t, r.sendManaged(t), 503, c.want)
 				if commits := l.count(commit); commits != 1 {
 					t.Errorf("it sent %d transactions", commits)
+				}
+			})
+		})
+	}
+}
+
+// A deployment switches Optimistic on. An attempt of the version before has outlived its lease, and
+// still holds the record. The optimistic attempt tells a final failure and leaves the record as it
+// is, so that the other attempt completes it afterwards.
+func TestE4_AFailureIsNotToldBesideAnAttemptThatOutlivedItsLease(t *testing.T) {
+	for name, failure := range map[string]error{
+		"released":  lambdaidem.Retryable(noPayment),
+		"retryable": lambdaidem.Retryable(errWire),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := withLedger(nil)
+				optimistic := r.guard.With(func(o *lambdaidem.Options) { o.Optimistic = true })
+				charged, done := 0, make(chan struct{})
+				go func() {
+					defer close(done)
+					charged, _ = lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) {
+						time.Sleep(3 * time.Minute)
+						return 1, nil
+					})
+				}()
+				time.Sleep(2 * time.Minute)
+				_, err := lambdaidem.Do(t.Context(), optimistic, charge, func(context.Context) (int, error) { return 0, failure })
+				<-done
+				if charged == 1 && (errors.Is(err, lambdaidem.ErrRetryable) || errors.Is(err, lambdaidem.Code("payment_failed"))) {
+					t.Errorf("the charge is made, and the caller is told %v", err)
 				}
 			})
 		})
