@@ -114,7 +114,7 @@ func TestX5_AFinalFailureAfterFailOpenWaitsForTheEndOfThrottling(t *testing.T) {
 			_, slower = d.credit(t, time.Minute, well)
 		}()
 		go func() {
-			time.Sleep(5 * time.Second)
+			time.Sleep(2 * time.Second)
 			throttled = false
 		}()
 		_, err := d.credit(t, time.Second, noMoney)

@@ -62,13 +62,14 @@ func (a *attempt) notStored(ctx context.Context, end ending, known Record) decis
 	}
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
+	mayMislead := end.endsRetries() || isRetryable(end.err) // if the record is not read
 	var rec Record
 	var err error
 	for try := 1; ; try++ {
 		start := time.Now()
 		rec, err = a.g.store.Get(ctx, a.id, judgedAt)
 		a.addStoreTime(start)
-		if err == nil || end.success || !storeReplied(err) || readFailsAgain(err) || !a.backOff(ctx, try) {
+		if err == nil || !mayMislead || !mayPass(err) || time.Until(a.finishEnd()) <= 0 || !a.backOff(ctx, try) {
 			break
 		}
 	}

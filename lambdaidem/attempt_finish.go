@@ -145,8 +145,12 @@ func (e shownOnly) Error() string { return e.err.Error() }
 // transaction with the handler's writes. The caller normally receives the handler's answer.
 // complete repeats a failed store request while there is time, unless the request would fail again.
 // If no store request succeeds, the caller receives ErrOutcomeUnknown, because a retry may not get
-// the answer. But with FailOpen, the caller receives the answer of a handler without writes; see
-// notStored.
+// the answer.
+//
+// With FailOpen, the caller receives the answer of a handler without writes although it is not
+// stored; see notStored. So complete sends only one request. But if the answer ends the client's
+// retries, and the store replies with errors that may pass, complete sends more requests for
+// Options.CleanupTimeout.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
 	ctx, cancel := a.finishContext(ctx)
@@ -155,7 +159,8 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	mayBeLost := a.failedOpen && tx == nil && !a.txRejected // the caller may receive the answer although it is not stored
 	tx = a.completingTx(tx, end)
 	c := a.completion(result, tx)
-	var err, reply error // reply: the last error with which the store replied
+	retryEnd := a.cleanupEnd() // used if mayBeLost
+	var err, reply error       // reply: the last error with which the store replied
 	for try := 1; ; try++ {
 		if c.Claim != nil && !a.maySendTx() {
 			if mayBeLost {
@@ -201,7 +206,8 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			c = a.completion(result, nil)
 			continue
 		}
-		if mayBeLost && !worthRetrying(reply, end) || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
+		mayRetry := !mayBeLost || end.endsRetries() && mayPass(reply) && time.Now().Before(retryEnd)
+		if !mayRetry || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
 			break
 		}
 	}
@@ -214,21 +220,4 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	}
 	a.report(ctx, EventUncertain, err)
 	return a.unknown(err)
-}
-
-// worthRetrying reports whether complete sends another request although, with FailOpen, the caller
-// may receive the answer without its being stored. reply is the last error with which the store
-// replied, or nil. A conflict shows that another attempt is writing the record. An answer that ends
-// the client's retries is worth waiting for the end of throttling or of an internal error.
-func worthRetrying(reply error, end ending) bool {
-	if reply == nil {
-		return false
-	}
-	switch reasonOf(reply) { //nolint:exhaustive // after every other error, the caller receives the answer
-	case ReasonConflict:
-		return true
-	case ReasonThrottled, ReasonUnknown:
-		return end.endsRetries()
-	}
-	return false
 }

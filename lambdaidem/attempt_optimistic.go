@@ -97,8 +97,7 @@ func (a *attempt) checkRecord(ctx context.Context, final bool) (d decision, deci
 	rec, recMeaning := a.meaningWithoutLease(ctx, rec)
 	switch recMeaning { //nolint:exhaustive // the record decides the call in all other cases
 	case isFree:
-		a.takenOver = rec.State == InProgress // an attempt whose lease has ended may still complete the record
-		if final && (a.takenOver || a.mayHaveReplacedAnswer(rec)) {
+		if final && a.mayHaveReplacedAnswer(rec) {
 			return a.inProgress(ctx), true, nil
 		}
 		a.bound = boundOver(rec)

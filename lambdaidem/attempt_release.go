@@ -80,9 +80,9 @@ func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) 
 		lease.LastFailure = failure
 		rec, err := a.g.store.Release(ctx, lease, a.g.opts.Clock())
 		a.addStoreTime(start)
-		// With FailOpen, the claim has failed, so the attempt probably does not hold the lease.
-		// Then try only once, unless another attempt is writing the record.
 		a.conflicted = a.conflicted || reasonOf(err) == ReasonConflict
+		// An attempt that failed open probably has no lease to release, so one try is enough. But
+		// after a conflict, another try finds out what the other attempt has written.
 		once := a.failedOpen && !a.conflicted
 		if err == nil || errors.Is(err, ErrLeaseLost) || once || !a.backOff(ctx, try) {
 			return rec, err

@@ -15,8 +15,8 @@ import (
 // run the store replies to some requests only, or with errors that may pass. The client must not be
 // told of the failure while another attempt carries out the request, or has carried it out.
 
-// A duplicate's transaction is in progress when the final failure is to be stored. The next try gets
-// no reply.
+// A duplicate's transaction is in progress when the final failure is to be stored. The next try
+// gets no reply.
 func TestX9_AFinalFailureThatFailedOpenConflictsAndThenGetsNoReply(t *testing.T) {
 	for name, failure := range finalFailures {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestX9_ErrRetryableIsNotFoundAfterFailOpenDuringATransaction(t *testing.T) 
 	})
 }
 
-// Everything is throttled for a moment. Another attempt holds the lease and charges. The request has
-// a minute left, and the record could be read with the next try.
+// Everything is throttled for a moment. Another attempt holds the lease and charges. The request
+// has a minute left, and the record could be read with the next try.
 func TestX5_AFailureAfterFailOpenWaitsForAThrottledRead(t *testing.T) {
 	for name, failure := range map[string]error{
 		"released":  lambdaidem.Retryable(noPayment),
@@ -152,5 +152,119 @@ func TestX5_AMarked402IsNotSentAfterFailOpenBesideAnotherAttempt(t *testing.T) {
 				<-done
 			})
 		})
+	}
+}
+
+// The requests that store the final failure fail, and then one gets through. The failure is stored
+// and told.
+func TestX5_AFinalFailureAfterFailOpenIsStoredWhenErrorsHavePassed(t *testing.T) {
+	for name, faults := range map[string][]fault{
+		"an internal error":         {refused(lambdaidem.ReasonUnknown)},
+		"throttled, then no reply":  {refused(lambdaidem.ReasonThrottled), requestLost},
+		"a conflict, then no reply": {refused(lambdaidem.ReasonConflict), requestLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(func(context.Context, request) (response, error) { return response{}, noPayment }, failOpen)
+				l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				l.fail(commit, faults...)
+				if out := r.send(t, first()); out.StatusCode != http.StatusPaymentRequired {
+					t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+				}
+				if rec := r.record(t); rec.State != lambdaidem.Completed {
+					t.Errorf("the record is %s; want %s", rec.State, lambdaidem.Completed)
+				}
+			})
+		})
+	}
+}
+
+// The store replies once, and then to no request that writes. The guard reads the record. After a
+// conflict, another attempt may complete the record later, although there is none yet.
+func TestX5_AFinalFailureAfterFailOpenIsJudgedByTheLastReply(t *testing.T) {
+	for name, c := range map[string]struct {
+		reply     lambdaidem.Reason
+		completed bool // another attempt has completed the record
+		want      int
+	}{
+		"throttled, beside an answer":  {lambdaidem.ReasonThrottled, true, http.StatusCreated},
+		"throttled, without a record":  {lambdaidem.ReasonThrottled, false, http.StatusPaymentRequired},
+		"a conflict, without a record": {lambdaidem.ReasonConflict, false, http.StatusConflict},
+	} {
+		for kind, failure := range finalFailures {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(func(context.Context, request) (response, error) { return response{}, failure }, failOpen)
+					if c.completed {
+						r.later(status(http.StatusCreated)).send(t, first())
+					}
+					r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+					for _, verb := range []string{complete, release} {
+						r.store.fail(verb, refused(c.reply))
+						r.store.failAlways(verb, requestLost)
+					}
+					if out := r.send(t, first()); out.StatusCode != c.want {
+						t.Errorf("the client is told %d %s; want %d", out.StatusCode, out.Body, c.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The table throttles everything. A success is told after one write and one read. The read of a
+// final failure is not repeated if it would fail again.
+func TestX5_AnswersAfterFailOpenThatDontWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		end    handler
+		reason lambdaidem.Reason
+	}{
+		"success, throttled":           {status(http.StatusCreated), lambdaidem.ReasonThrottled},
+		"success, conflict":            {status(http.StatusCreated), lambdaidem.ReasonConflict},
+		"final failure, no permission": {status(http.StatusPaymentRequired), lambdaidem.ReasonPermission},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(c.end, failOpen)
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				r.store.failAlways(complete, refused(c.reason))
+				r.store.failAlways(get, refused(c.reason))
+				start := time.Now()
+				out := r.send(t, first())
+				if took, writes, reads := time.Since(start), r.store.count(complete), r.store.count(get); took > 0 || writes != 1 || reads != 1 {
+					t.Errorf("the client is told %d after %v, %d writes and %d reads", out.StatusCode, took, writes, reads)
+				}
+			})
+		})
+	}
+}
+
+// The store replies to every request with an error that may pass, and then not at all. A final failure
+// is told after a few seconds, and before the invocation's deadline if the handler returns late.
+func TestX5_AFinalFailureAfterFailOpenIsToldInTime(t *testing.T) {
+	for name, end := range map[string]func(context.Context){
+		"at once": func(context.Context) {},
+		"late":    func(ctx context.Context) { <-ctx.Done() },
+	} {
+		for _, reason := range []lambdaidem.Reason{lambdaidem.ReasonThrottled, lambdaidem.ReasonUnknown, lambdaidem.ReasonConflict} {
+			t.Run(name+", "+string(reason), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
+						end(ctx)
+						return response{}, noPayment
+					}, failOpen)
+					l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+					l.failAlways(commit, refused(reason))
+					l.failAlways(get, refused(lambdaidem.ReasonThrottled))
+					start := time.Now()
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					out := r.sendCtx(ctx, t, first())
+					if took := time.Since(start); ctx.Err() != nil || name == "at once" && took > 5*time.Second {
+						t.Errorf("the client is told %d after %v", out.StatusCode, took)
+					}
+				})
+			})
+		}
 	}
 }

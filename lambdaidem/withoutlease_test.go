@@ -422,34 +422,3 @@ func TestE4_TheReplyToATransactionArrivesAfter30Minutes(t *testing.T) {
 		})
 	}
 }
-
-// A deployment switches Optimistic on. An attempt of the version before has outlived its lease, and
-// still holds the record. The optimistic attempt tells a final failure and leaves the record as it
-// is, so that the other attempt completes it afterwards.
-func TestE4_AFailureIsNotToldBesideAnAttemptThatOutlivedItsLease(t *testing.T) {
-	for name, failure := range map[string]error{
-		"released":  lambdaidem.Retryable(noPayment),
-		"retryable": lambdaidem.Retryable(errWire),
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r, _ := withLedger(nil)
-				optimistic := r.guard.With(func(o *lambdaidem.Options) { o.Optimistic = true })
-				charged, done := 0, make(chan struct{})
-				go func() {
-					defer close(done)
-					charged, _ = lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) {
-						time.Sleep(3 * time.Minute)
-						return 1, nil
-					})
-				}()
-				time.Sleep(2 * time.Minute)
-				_, err := lambdaidem.Do(t.Context(), optimistic, charge, func(context.Context) (int, error) { return 0, failure })
-				<-done
-				if charged == 1 && (errors.Is(err, lambdaidem.ErrRetryable) || errors.Is(err, lambdaidem.Code("payment_failed"))) {
-					t.Errorf("the charge is made, and the caller is told %v", err)
-				}
-			})
-		})
-	}
-}
