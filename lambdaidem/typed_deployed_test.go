@@ -315,6 +315,7 @@ func TestF4_ADeploymentChangesTheJSONOfAPayload(t *testing.T) {
 		"another MarshalText method":       {[]percent{5}, []permille{5}},
 		"the elements of a slice":          {[]plain{{500}}, []money{{500}}},
 		"a type of the same name":          {[]decimal1.Decimal{5}, []decimal2.Decimal{5}},
+		"a string that becomes a number":   {[]string{"5"}, []json.Number{"5"}},
 		"the kind of the elements":         {[]int{5}, []string{"5"}},
 		"the keys of a map":                {map[int]int{5: 1}, map[percent]int{5: 1}},
 		"the values of a map":              {items{map[string]Item{"a": i}}, itemsByPointer{map[string]*Item{"a": &i}}},
@@ -365,24 +366,39 @@ func (s *shippingV2) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// A deployment adds an unexported field to a struct. With omitzero, the struct's JSON depends on
-// it.
-func TestF4_ADeploymentAddsAnUnexportedField(t *testing.T) {
-	type shipping struct{ Express bool }
-	type was struct {
-		ID       string
-		Shipping shipping `json:",omitzero"`
-	}
-	type is struct {
-		ID       string
-		Shipping shippingV2 `json:",omitzero"`
-	}
-	charge, event := charging(t), `{"ID":"o-1","Shipping":{"Express":false}}`
-	if err := charge(decodeJSON[was](t, event)); err != nil {
-		t.Fatal(err)
-	}
-	if err := charge(decodeJSON[is](t, event)); err == nil || saysAnother(err) {
-		t.Errorf("the retry got %v; want that the guard can't tell whether the request is the same", err)
+// A deployment adds an unexported field to a struct, or changes its type. With omitzero, the struct's
+// JSON depends on it.
+func TestF4_ADeploymentChangesAnUnexportedField(t *testing.T) {
+	type (
+		shipping   struct{ Express bool }
+		shippingV3 struct {
+			Express bool
+			isSet   *bool
+		}
+		v1 struct {
+			ID       string
+			Shipping shipping `json:",omitzero"`
+		}
+		v2 struct {
+			ID       string
+			Shipping shippingV2 `json:",omitzero"`
+		}
+		v3 struct {
+			ID       string
+			Shipping shippingV3 `json:",omitzero"`
+		}
+	)
+	event := `{"ID":"o-1","Shipping":{"Express":false}}`
+	for name, first := range map[string]any{"added": decodeJSON[v1](t, event), "another type": v3{ID: "o-1", Shipping: shippingV3{isSet: nil}}} {
+		t.Run(name, func(t *testing.T) {
+			charge := charging(t)
+			if err := charge(first); err != nil {
+				t.Fatal(err)
+			}
+			if err := charge(decodeJSON[v2](t, event)); err == nil || saysAnother(err) {
+				t.Errorf("the retry got %v; want that the guard can't tell whether the request is the same", err)
+			}
+		})
 	}
 }
 

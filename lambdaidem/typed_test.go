@@ -331,6 +331,48 @@ func TestE6_ADownstreamKeyOutlivesAChangedType(t *testing.T) {
 	}
 }
 
+// EmbeddedV1 and EmbeddedV2 are two versions of a struct that a result embeds by pointer.
+type (
+	EmbeddedV1 struct{ ID string }
+	EmbeddedV2 struct {
+		ID  string
+		Fee int
+	}
+)
+
+// A struct that a result embeds by pointer gains a field. The stored result of a call, or of a step,
+// can still be read.
+func TestR1_AnEmbeddedPointerOfAResultMayGainFields(t *testing.T) {
+	type was struct {
+		*EmbeddedV1
+		Note string `json:",string"`
+	}
+	type is struct {
+		*EmbeddedV2
+		Note string `json:",string"`
+	}
+	guard, runs := shopGuard(), 0
+	before := func(context.Context) (was, error) { runs++; return was{&EmbeddedV1{"p-1"}, "a & b"}, nil }
+	after := func(context.Context) (is, error) { runs++; return is{}, nil }
+	call := lambdaidem.Call{Operation: "charge", Key: "o-1"}
+	if _, err := lambdaidem.Do(t.Context(), guard, call, before); err != nil {
+		t.Fatal(err)
+	}
+	got, err := lambdaidem.Do(t.Context(), guard, call, after)
+	if err != nil || got.EmbeddedV2 == nil || got.ID != "p-1" || runs != 1 {
+		t.Errorf("after %d runs, Do returns %+v, %v", runs, got, err)
+	}
+	runs, call.Key = 0, "o-2"
+	_, _ = lambdaidem.Do(t.Context(), guard, call, func(ctx context.Context) (was, error) {
+		_, err := lambdaidem.Step(ctx, "card", before)
+		return was{}, errors.Join(err, errBroken)
+	})
+	got, err = lambdaidem.Do(t.Context(), guard, call, func(ctx context.Context) (is, error) { return lambdaidem.Step(ctx, "card", after) })
+	if err != nil || got.EmbeddedV2 == nil || got.ID != "p-1" || runs != 1 {
+		t.Errorf("after %d runs, Step returns %+v, %v", runs, got, err)
+	}
+}
+
 // A stored answer can still be read after its type gains a field, but not after the type loses one.
 func TestR1_AnAnswersTypeMayGainFields(t *testing.T) {
 	type v1 struct{ ID string }

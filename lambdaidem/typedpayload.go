@@ -21,9 +21,9 @@ import (
 // MarshalJSON methods write.
 
 // typedPayload returns the payload of a call for the Go value v. The fingerprint is made from this
-// payload, without the values that the JSON Pointers in ignored name. If the JSON of v hides a part
-// of v, typedPayload returns an error, because two values that differ only in that part would have
-// the same fingerprint; see unseen.
+// payload. The JSON Pointers of the parameter ignored say which values don't count. If the JSON of
+// v hides a part of v, typedPayload returns an error, because two values that differ only in that
+// part would have the same fingerprint; see unseen.
 func typedPayload(v any, ignored *canon.Pointers) (payload, error) {
 	text, err := json.Marshal(v)
 	if err == nil {
@@ -47,12 +47,14 @@ type typedJSON struct {
 	// and form, the guard does not conclude that the values differ: a new version of the program
 	// may have changed the type, and with it the text.
 	form    []byte
-	ignored *canon.Pointers // the struct fields to leave out, as JSON Pointers into the value that is being appended
+	ignored *canon.Pointers // the values that don't count, as JSON Pointers into the value that is being appended
+	bare    bool            // see bareJSON
 	nested  int             // the current nesting depth, to stop at a cycle
 }
 
-// newTypedJSON returns the typedJSON of v. Its text lacks the struct fields that the JSON Pointers
-// in ignored name. json.Marshal must accept v.
+// newTypedJSON returns the typedJSON of v. If a JSON Pointer of the parameter ignored leads to a struct
+// field, or to a part of it, the field is in the text even if it is zero: the caller removes the
+// ignored values from the text. json.Marshal must accept v.
 func newTypedJSON(v any, ignored *canon.Pointers) (*typedJSON, error) {
 	c := &typedJSON{ignored: ignored}
 	if v == nil {
@@ -61,6 +63,17 @@ func newTypedJSON(v any, ignored *canon.Pointers) (*typedJSON, error) {
 	}
 	c.form = appendPart(c.form, formOf(reflect.TypeOf(v)))
 	return c, c.value(reflect.ValueOf(v), false)
+}
+
+// bareJSON returns the JSON of v without any struct field that is zero. The text of a typedJSON has
+// those of a struct that is embedded by pointer.
+func bareJSON(v any) ([]byte, error) {
+	if v == nil {
+		return []byte("null"), nil
+	}
+	c := &typedJSON{bare: true}
+	err := c.value(reflect.ValueOf(v), false)
+	return c.text, err
 }
 
 var errTooDeep = errors.New("the value is nested too deep")
@@ -120,7 +133,11 @@ func (c *typedJSON) leaf(v reflect.Value, quoted bool) error {
 		p.Elem().Set(v)
 		v = p
 	}
-	text, err := json.Marshal(v.Interface())
+	marshal := json.Marshal
+	if c.bare { // escape a string with the option "string" as stored results do
+		marshal = toJSON
+	}
+	text, err := marshal(v.Interface())
 	if err == nil && quoted {
 		text, err = json.Marshal(string(text))
 	}
@@ -135,7 +152,7 @@ func (c *typedJSON) leaf(v reflect.Value, quoted bool) error {
 // that is being appended.
 func (c *typedJSON) below(name string, v reflect.Value, quoted bool) error {
 	whole := c.ignored
-	c.ignored, _ = whole.Below(name)
+	c.ignored = whole.Below(name)
 	err := c.value(v, quoted)
 	c.ignored = whole
 	return err
@@ -148,19 +165,15 @@ func (c *typedJSON) fields(v reflect.Value) error {
 	start := len(c.text)
 	fields := fieldsOf(v.Type())
 	for i := range fields {
-		f := &fields[i]
-		of, err := v.FieldByIndexErr(f.index)
+		of, err := v.FieldByIndexErr(fields[i].index)
 		if err != nil { // the field belongs to an embedded nil pointer
-			continue
-		}
-		if _, ignored := c.ignored.Below(f.name); ignored {
 			continue
 		}
 		before := len(c.text)
 		if before > start {
 			c.text = append(c.text, ',')
 		}
-		leaveOut, err := c.field(f, of)
+		leaveOut, err := c.field(&fields[i], of)
 		if err != nil {
 			return err
 		}
@@ -172,16 +185,16 @@ func (c *typedJSON) fields(v reflect.Value) error {
 	return nil
 }
 
-// field appends the field f, whose value is v. It reports whether to leave the field out: then
-// encoding/json writes the same for v as for a zero value, and the caller must remove what field
-// has appended.
+// field appends the field f, whose value is v. If encoding/json writes the same for v as for a zero
+// value, leaveOut is true, and the caller must remove what field has appended.
 func (c *typedJSON) field(f *jsonField, v reflect.Value) (leaveOut bool, err error) {
-	if v.IsZero() && !f.byPointer {
+	isIgnored := c.ignored.Below(f.name) != nil // or a part of it is: the JSON then depends on what the caller removes
+	if v.IsZero() && (!f.byPointer || c.bare) && !isIgnored {
 		return true, nil
 	}
-	zeroIsOmitted := f.byPointer || f.isOmitted(reflect.Zero(v.Type())) // a zero value of the whole struct has no embedded pointer
+	zeroText, zeroIsOmitted := f.zero(v)
 	switch isOmitted := f.isOmitted(v); {
-	case isOmitted && zeroIsOmitted:
+	case isOmitted && (zeroIsOmitted || isIgnored):
 		return true, nil
 	case isOmitted: // IsZero reports true for v, but not for a zero value: append a name that no field has
 		err := c.name(f.name + "\x00")
@@ -195,22 +208,29 @@ func (c *typedJSON) field(f *jsonField, v reflect.Value) (leaveOut bool, err err
 	if err := c.below(f.name, v, f.quoted); err != nil {
 		return false, err
 	}
-	return !zeroIsOmitted && string(c.text[start:]) == zeroText(v, f.quoted), nil
+	return !isIgnored && !zeroIsOmitted && string(c.text[start:]) == zeroText, nil
 }
 
-// zeroText returns the text of a zero value of the type of v. It returns "" if a method of the type
-// fails or panics for that value.
-func zeroText(v reflect.Value, quoted bool) (text string) {
+// zero returns what encoding/json writes for the field if its value is a zero value of the type of v.
+// omitted reports whether encoding/json omits the field. Otherwise text is the text of the value, or
+// "" if a method of the type fails or panics for it.
+func (f *jsonField) zero(v reflect.Value) (text string, omitted bool) {
+	if f.byPointer { // if the whole struct is zero, the embedded pointer is nil
+		return "", true
+	}
 	zero := reflect.Zero(v.Type())
 	if v.CanAddr() {
 		zero = reflect.New(v.Type()).Elem()
 	}
 	defer func() { _ = recover() }()
-	var c typedJSON
-	if err := c.value(zero, quoted); err != nil {
-		return ""
+	if f.isOmitted(zero) {
+		return "", true
 	}
-	return string(c.text)
+	var c typedJSON
+	if err := c.value(zero, f.quoted); err != nil {
+		return "", false
+	}
+	return string(c.text), false
 }
 
 // isOmitted reports whether encoding/json omits the field if its value is v.
@@ -321,12 +341,12 @@ func fieldsOf(t reflect.Type) []jsonField {
 
 var forms sync.Map // results of formOf: reflect.Type to string
 
-// formOf returns a digest of the type t. A new version of a program has the same digest if it
-// declares t in the same way; see appendForm.
+// formOf returns a digest of the type t. A type has the same digest in two versions of a program if
+// both declare it in the same way; see appendForm.
 //
 // The digest does not depend on the content of a value, such as the keys of maps or the dynamic
-// types in interfaces. Payloads with different digests can't be compared, so a client that could
-// choose the digest could hide a changed payload.
+// types in interfaces. If the digests of two payloads differ, the guard does not conclude that the
+// payloads do. So a client that could choose the digest could hide a changed payload.
 func formOf(t reflect.Type) string {
 	if known, ok := forms.Load(t); ok {
 		return known.(string) //nolint:forcetypeassert // nothing else is stored
@@ -348,6 +368,9 @@ func appendForm(b []byte, t reflect.Type, numbers map[reflect.Type]int) []byte {
 	}
 	numbers[t] = len(numbers)
 	b = fmt.Appendf(b, "%v ", t.Kind())
+	if t == reflect.TypeFor[json.Number]() { // encoding/json does not write it as a string
+		b = append(b, "number "...)
+	}
 	for _, method := range []reflect.Type{jsonMarshaler, textMarshaler, hasIsZero} {
 		onValue := t.Implements(method)
 		if onValue || reflect.PointerTo(t).Implements(method) { // name t, because what its method does can't be described
@@ -365,8 +388,10 @@ func appendForm(b []byte, t reflect.Type, numbers map[reflect.Type]int) []byte {
 		for i := range t.NumField() {
 			f := t.Field(i)
 			b = fmt.Appendf(b, "%s %q %t ", f.Name, f.Tag.Get("json"), f.Anonymous)
-			if isWritten(f) { // other fields, such as those of time.Time, are only named
+			if isWritten(f) {
 				b = appendForm(b, f.Type, numbers)
+			} else { // don't describe, for example, the internals of time.Time
+				b = fmt.Appendf(b, "%v;", f.Type)
 			}
 		}
 	}

@@ -37,17 +37,18 @@ type node struct {
 	elements map[int]*node
 }
 
-// Below returns the part of p that is about the member, or the array element, called name: its JSON
-// Pointers begin there. named reports whether a pointer of p names the member or element itself.
-func (p *Pointers) Below(name string) (below *Pointers, named bool) {
+// Below returns the pointers of p whose first token is name, without that token. They name parts of
+// the object member, or of the array element, to which name leads. Below returns nil if p has no such
+// pointer.
+func (p *Pointers) Below(name string) *Pointers {
 	if p == nil {
-		return nil, false
+		return nil
 	}
 	n := p.root.members[spell(name)]
 	if n == nil {
-		return nil, false
+		return nil
 	}
-	return &Pointers{root: *n}, n.named
+	return &Pointers{root: *n}
 }
 
 func (p *Pointers) add(pointer string) error {
