@@ -208,7 +208,7 @@ func (c *typedJSON) field(f *jsonField, v reflect.Value) (leaveOut bool, err err
 	if err := c.below(f.name, v, f.quoted); err != nil {
 		return false, err
 	}
-	return !isIgnored && !zeroIsOmitted && string(c.text[start:]) == zeroText, nil
+	return !isIgnored && string(c.text[start:]) == zeroText, nil
 }
 
 // zero returns what encoding/json writes for the field if its value is a zero value of the type of v.
