@@ -62,6 +62,10 @@ func (a *attempt) notStored(ctx context.Context, end ending, known Record) decis
 	}
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
+	if due := a.attemptEnd.Add(-a.sendTime() / 2); time.Until(due) > 0 { // leave time for sending the answer
+		ctx, cancel = withDeadline(ctx, due)
+		defer cancel()
+	}
 	mayMislead := end.endsRetries() || isRetryable(end.err) // if the record is not read
 	var rec Record
 	var err error

@@ -161,10 +161,11 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	c := a.completion(result, tx)
 	retryEnd := a.cleanupEnd() // used if mayBeLost
 	var err, reply error       // reply: the last error with which the store replied
+	var known Record           // the record of another attempt that the next request takes over
 	for try := 1; ; try++ {
 		if c.Claim != nil && !a.maySendTx() {
 			if mayBeLost {
-				return a.notStored(ctx, end, Record{})
+				return a.notStored(ctx, end, known)
 			}
 			return a.txTooLate(ctx, err)
 		}
@@ -193,7 +194,8 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			if !mayRetry {
 				return d
 			}
-			c = a.completionOver(c, oldRec)
+			known = oldRec
+			c = a.completionOver(c, known)
 			continue
 		}
 		if r := reasonOf(err); unstorable == nil && (r == ReasonTooLarge || r == ReasonEncoding) {
@@ -214,7 +216,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	a.report(ctx, EventStoreError, err)
 	switch {
 	case mayBeLost && reply != nil:
-		return a.notStored(ctx, end, Record{})
+		return a.notStored(ctx, end, known)
 	case mayBeLost:
 		return decision{}
 	}

@@ -246,7 +246,11 @@ func TestX5_AFinalFailureAfterFailOpenIsToldInTime(t *testing.T) {
 		"at once": func(context.Context) {},
 		"late":    func(ctx context.Context) { <-ctx.Done() },
 	} {
-		for _, reason := range []lambdaidem.Reason{lambdaidem.ReasonThrottled, lambdaidem.ReasonUnknown, lambdaidem.ReasonConflict} {
+		for reason, read := range map[lambdaidem.Reason]fault{
+			lambdaidem.ReasonThrottled: refused(lambdaidem.ReasonThrottled),
+			lambdaidem.ReasonUnknown:   hangs,
+			lambdaidem.ReasonConflict:  refused(lambdaidem.ReasonThrottled),
+		} {
 			t.Run(name+", "+string(reason), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
@@ -255,7 +259,7 @@ func TestX5_AFinalFailureAfterFailOpenIsToldInTime(t *testing.T) {
 					}, failOpen)
 					l.fail(acquire, refused(lambdaidem.ReasonThrottled))
 					l.failAlways(commit, refused(reason))
-					l.failAlways(get, refused(lambdaidem.ReasonThrottled))
+					l.failAlways(get, read)
 					start := time.Now()
 					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 					defer cancel()
@@ -267,4 +271,22 @@ func TestX5_AFinalFailureAfterFailOpenIsToldInTime(t *testing.T) {
 			})
 		}
 	}
+}
+
+// An attempt has died, and may have charged. The transaction with the 402 is refused because of its
+// record, and the requests after that get no reply. The client is not told 402.
+func TestX5_AFinalFailureAfterFailOpenIsNotToldBesideAnAttemptThatHasDied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := withLedger(func(context.Context, request) (response, error) { return response{}, noPayment }, failOpen)
+		dies := r.later(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) })
+		_, _ = dies.handler(t.Context(), first())
+		time.Sleep(5 * time.Minute) // the lease ends
+		l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		l.fail(commit, nil)
+		l.failAlways(commit, requestLost)
+		l.failAlways(get, requestLost)
+		if out := r.send(t, first()); out.StatusCode != http.StatusConflict {
+			t.Errorf("the client is told %d %s; want 409", out.StatusCode, out.Body)
+		}
+	})
 }
