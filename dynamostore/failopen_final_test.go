@@ -23,10 +23,10 @@ var cardDeclined = lambdaidem.Reject(402, "card_declined", "no money")
 
 func noMoney(context.Context) (string, error) { return "", cardDeclined }
 
-// Two duplicates run without a lease. The first to return fails for good. The record has its failure
-// then, so the other one writes nothing, and both clients get the failure. The record may have been
-// free because there was none, or because an earlier request has failed. Options.Outcome may call a
-// 402 a success, so that it is stored.
+// Two duplicates run without a lease. The first to return fails for good. The record has its
+// failure then, so the other one writes nothing, and both clients get the failure. The record may
+// have been free because there was none, or because an earlier request has failed. Options.Outcome
+// may call a 402 a success, so that it is stored.
 func TestX5_AFinalFailureAfterFailOpenIsStored(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(context.Context) (string, error)
@@ -167,8 +167,8 @@ func TestX5_AFinalFailureAfterFailOpenPrecedesADelayedTransaction(t *testing.T) 
 	})
 }
 
-// The record has another payload, from before the attempt. The record says nothing about the request,
-// so the client gets the failure.
+// The record has another payload, from before the attempt. The record says nothing about the
+// request, so the client gets the failure.
 func TestX5_AFinalFailureAfterFailOpenIsToldBesideAnEarlierPayload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := openCreditDesk(t, func(o *lambdaidem.Options) { o.FailOpen = true })
@@ -379,9 +379,9 @@ func throttledReply() *http.Response {
 	return answer(http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"slow down"}`)
 }
 
-// A table with strong consistency in several Regions (docs/regions.md, MRSC) refuses all transactions.
-// The claim is applied, but its reply is lost. The attempt holds the lease, so Store.Complete could store
-// the final failure.
+// A table with strong consistency in several Regions (docs/regions.md, MRSC) refuses all
+// transactions. The claim is applied, but its reply is lost. The attempt holds the lease, so
+// Store.Complete could store the final failure.
 func TestD3_AFinalFailureAfterFailOpenIsStoredInATableWithoutTransactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := openCreditDesk(t)

@@ -41,7 +41,7 @@ func TestX9_AFinalFailuresTransactionConflictsAndThenGetsNoReply(t *testing.T) {
 		r, l := withLedger(func(context.Context, request) (response, error) { return response{}, noPayment }, failOpen)
 		duplicate := r.later(status(http.StatusCreated))
 		l.fail(acquire, refused(lambdaidem.ReasonUnreachable))
-		l.fail(commit, refused(lambdaidem.ReasonConflict), func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		l.fail(commit, refused(lambdaidem.ReasonConflict), func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 			duplicate.send(t, first())
 			return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "commit", Reason: lambdaidem.ReasonUnreachable, Err: errWire}
 		})
@@ -239,8 +239,9 @@ func TestX5_AnswersAfterFailOpenThatDontWait(t *testing.T) {
 	}
 }
 
-// The store replies to every request with an error that may pass, and then not at all. A final failure
-// is told after a few seconds, and before the invocation's deadline if the handler returns late.
+// The store replies to every request with an error that may pass, and then not at all. A final
+// failure is told after a few seconds, and before the invocation's deadline if the handler returns
+// late.
 func TestX5_AFinalFailureAfterFailOpenIsToldInTime(t *testing.T) {
 	for name, end := range map[string]func(context.Context){
 		"at once": func(context.Context) {},

@@ -246,9 +246,9 @@ func TestX3_TheReadAfterFailOpenHasALimit(t *testing.T) {
 	})
 }
 
-// The database rejects the writes of a handler that failed open, and the verdict is a final failure.
-// The record must have that failure before the client does, so it is stored by another transaction.
-// Without a reply to that transaction, the outcome is unknown.
+// The database rejects the writes of a handler that failed open, and the verdict is a final
+// failure. The record must have that failure before the client does, so it is stored by another
+// transaction. Without a reply to that transaction, the outcome is unknown.
 func TestX5_AFinalVerdictAfterFailOpenIsStored(t *testing.T) {
 	for name, rejection := range map[string]fault{"settled": rejects(noPayment), "unsettled": unsettled(noPayment)} {
 		t.Run(name, func(t *testing.T) {
@@ -284,8 +284,8 @@ func TestX5_ASuccessAfterFailOpenNeedsNoTransaction(t *testing.T) {
 }
 
 // A handler that failed open returns a final failure later than a transaction may be sent. The
-// attempt's claim was applied, and the reply to it was lost. The record gets the failure, so that no
-// retry runs the handler.
+// attempt's claim was applied, and the reply to it was lost. The record gets the failure, so that
+// no retry runs the handler.
 func TestX5_ALateFinalFailureAfterFailOpenIsStoredUnderItsOwnClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := withLedger(func(context.Context, request) (response, error) {
@@ -359,8 +359,8 @@ func TestX9_AFinalFailureThatFailedOpenConflictsWithATransaction(t *testing.T) {
 	}
 }
 
-// There is no record yet, and a transaction that writes it is in progress as long as the request has
-// time. The client is told to wait.
+// There is no record yet, and a transaction that writes it is in progress as long as the request
+// has time. The client is told to wait.
 func TestX9_AFinalFailureThatFailedOpenIsNotToldDuringATransaction(t *testing.T) {
 	for name, failure := range finalFailures {
 		t.Run(name, func(t *testing.T) {
@@ -377,8 +377,8 @@ func TestX9_AFinalFailureThatFailedOpenIsNotToldDuringATransaction(t *testing.T)
 	}
 }
 
-// The attempt's claim was applied, and the reply to it was lost. Another transaction conflicts with the
-// completion. The guard repeats the completion.
+// The attempt's claim was applied, and the reply to it was lost. Another transaction conflicts with
+// the completion. The guard repeats the completion.
 func TestX9_ACompletionThatFailedOpenIsRepeatedAfterAConflict(t *testing.T) {
 	r := newRig(status(http.StatusPaymentRequired), failOpen)
 	r.store.fail(acquire, replyLost)

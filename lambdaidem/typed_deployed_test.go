@@ -366,8 +366,8 @@ func (s *shippingV2) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// A deployment adds an unexported field to a struct, or changes its type. With omitzero, the struct's
-// JSON depends on it.
+// A deployment adds an unexported field to a struct, or changes its type. With omitzero, the
+// struct's JSON depends on it.
 func TestF4_ADeploymentChangesAnUnexportedField(t *testing.T) {
 	type (
 		shipping   struct{ Express bool }

@@ -340,8 +340,8 @@ type (
 	}
 )
 
-// A struct that a result embeds by pointer gains a field. The stored result of a call, or of a step,
-// can still be read.
+// A struct that a result embeds by pointer gains a field. The stored result of a call, or of a
+// step, can still be read.
 func TestR1_AnEmbeddedPointerOfAResultMayGainFields(t *testing.T) {
 	type was struct {
 		*EmbeddedV1
@@ -352,8 +352,8 @@ func TestR1_AnEmbeddedPointerOfAResultMayGainFields(t *testing.T) {
 		Note string `json:",string"`
 	}
 	guard, runs := shopGuard(), 0
-	before := func(context.Context) (was, error) { runs++; return was{&EmbeddedV1{"p-1"}, "a & b"}, nil }
-	after := func(context.Context) (is, error) { runs++; return is{}, nil }
+	before := func(ctx context.Context) (was, error) { runs++; return was{&EmbeddedV1{"p-1"}, "a & b"}, ctx.Err() }
+	after := func(ctx context.Context) (is, error) { runs++; return is{Note: "again"}, ctx.Err() }
 	call := lambdaidem.Call{Operation: "charge", Key: "o-1"}
 	if _, err := lambdaidem.Do(t.Context(), guard, call, before); err != nil {
 		t.Fatal(err)
@@ -438,8 +438,8 @@ func TestE5_AStepsTypeMayGainFields(t *testing.T) {
 	}
 }
 
-// An event of type any is a map or a list, as the client likes. A request with another payload under the
-// same key is refused all the same, once the handler has asked for a downstream key.
+// An event of type any is a map or a list, as the client likes. A request with another payload
+// under the same key is refused all the same, once the handler has asked for a downstream key.
 func TestV2_AClientCantChooseTheTypeOfAnEvent(t *testing.T) {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace, o.Observer = "test", lambdaidem.Discard })
 	var paid []string

@@ -52,9 +52,9 @@ type typedJSON struct {
 	nested  int             // the current nesting depth, to stop at a cycle
 }
 
-// newTypedJSON returns the typedJSON of v. If a JSON Pointer of the parameter ignored leads to a struct
-// field, or to a part of it, the field is in the text even if it is zero: the caller removes the
-// ignored values from the text. json.Marshal must accept v.
+// newTypedJSON returns the typedJSON of v. If a JSON Pointer of the parameter ignored leads to a
+// struct field, or to a part of it, the field is in the text even if it is zero: the caller removes
+// the ignored values from the text. json.Marshal must accept v.
 func newTypedJSON(v any, ignored *canon.Pointers) (*typedJSON, error) {
 	c := &typedJSON{ignored: ignored}
 	if v == nil {
@@ -211,9 +211,9 @@ func (c *typedJSON) field(f *jsonField, v reflect.Value) (leaveOut bool, err err
 	return !isIgnored && string(c.text[start:]) == zeroText, nil
 }
 
-// zero returns what encoding/json writes for the field if its value is a zero value of the type of v.
-// omitted reports whether encoding/json omits the field. Otherwise text is the text of the value, or
-// "" if a method of the type fails or panics for it.
+// zero returns what encoding/json writes for the field if its value is a zero value of the type of
+// v. omitted reports whether encoding/json omits the field. Otherwise text is the text of the
+// value, or "" if a method of the type fails or panics for it.
 func (f *jsonField) zero(v reflect.Value) (text string, omitted bool) {
 	if f.byPointer { // if the whole struct is zero, the embedded pointer is nil
 		return "", true

@@ -38,8 +38,8 @@ type node struct {
 }
 
 // Below returns the pointers of p whose first token is name, without that token. They name parts of
-// the object member, or of the array element, to which name leads. Below returns nil if p has no such
-// pointer.
+// the object member, or of the array element, to which name leads. Below returns nil if p has no
+// such pointer.
 func (p *Pointers) Below(name string) *Pointers {
 	if p == nil {
 		return nil
