@@ -71,9 +71,9 @@ func (c *Completion) with(r Result) *Completion {
 //   - The attempt is optimistic.
 //   - The attempt failed open, and the database has rejected its transaction with the handler's
 //     writes. The answer says so, and a retry must get it too.
-//   - The attempt failed open, its answer ends the client's retries, and it is not too late for a
-//     transaction. If the answer were not stored, the transaction of another attempt could commit
-//     after the client has received, for example, a 402.
+//   - The attempt failed open, its answer ends the client's retries, and maySendTx still permits a
+//     transaction. If the answer were not stored, the transaction of another attempt could make a
+//     payment after the client has been told of a failure, such as a 402.
 func (a *attempt) completingTx(tx Tx, end ending) Tx {
 	failure := a.failedOpen && end.endsRetries() && a.g.transact != nil && a.maySendTx()
 	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected || failure) {

@@ -147,10 +147,9 @@ func (e shownOnly) Error() string { return e.err.Error() }
 // If no store request succeeds, the caller receives ErrOutcomeUnknown, because a retry may not get
 // the answer.
 //
-// With FailOpen, the caller receives the answer of a handler without writes although it is not
-// stored; see notStored. So complete sends only one request. But if the answer ends the client's
-// retries, and the store replies with errors that may pass, complete sends more requests for
-// Options.CleanupTimeout.
+// With FailOpen, the caller receives the answer of a handler without writes even if storing it
+// fails; see notStored. So complete tries only once. But if the answer ends the client's retries,
+// complete repeats the request for up to Options.CleanupTimeout after a transient error.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
 	ctx, cancel := a.finishContext(ctx)

@@ -29,10 +29,10 @@ type Call struct {
 	// values would be equal. Do therefore refuses a struct of such a type with [ErrRequestInvalid],
 	// unless the struct is zero.
 	//
-	// Use the same Go type in all calls of an operation, and do not let the client choose it. The
-	// guard takes another type for that of another version of the program. If such a payload
-	// differs, the call is refused, or runs with the [DownstreamKey] of the first payload (see
-	// docs/effects.md, "Steps and downstream keys").
+	// Use the same Go type in all calls of an operation, and do not let the client choose it. If
+	// the type is not the one of the first call, the guard assumes that a deployment has changed
+	// it, and can't find out whether the client has changed the payload. See docs/effects.md,
+	// "Steps and downstream keys".
 	Payload any
 	// Repeated says that this call probably repeats an earlier one. The guard then first reads the
 	// record, as with Options.Repeated over HTTP. If the record has the result, the read saves a

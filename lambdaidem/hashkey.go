@@ -36,10 +36,10 @@ const HashKeyPrefix = "sha256_"
 // pointers to a zero value and the fields of a struct that is embedded by pointer are never
 // ignored.
 //
-// If an argument is missing, HashKey returns "" and no error. An argument counts as missing if its
-// JSON is null, "", [] or {}, or if it is an empty json.Number. The arguments 0 and false are not
-// missing. HashKey does not look for missing values inside an argument, so put an optional value
-// into a struct or map.
+// If an argument is missing, HashKey returns "" and no error, which means that the request has no
+// key; see [Options.KeyOptional]. An argument counts as missing if its JSON is null, "", [] or {},
+// or if it is an empty json.Number. The arguments 0 and false are not missing. HashKey does not
+// look for missing values inside an argument, so put an optional value into a struct or map.
 //
 // HashKey returns an error in these cases:
 //

@@ -22,8 +22,9 @@ func commitFailsAgain(err error) bool {
 	return readFailsAgain(err) && notApplied(err)
 }
 
-// mayPass reports whether err, with which the store replied, may soon pass: throttling, an internal
-// error, or a conflict with a transaction of another attempt. It returns false if err is nil.
+// mayPass reports whether err is a transient error with which the store has replied: throttling, an
+// internal error, or a conflict with a transaction of another attempt. It returns false if err is
+// nil.
 func mayPass(err error) bool {
 	if err == nil {
 		return false

@@ -21,9 +21,9 @@ import (
 // MarshalJSON methods write.
 
 // typedPayload returns the payload of a call for the Go value v. The fingerprint is made from this
-// payload. The JSON Pointers of the parameter ignored say which values don't count. If the JSON of
-// v hides a part of v, typedPayload returns an error, because two values that differ only in that
-// part would have the same fingerprint; see unseen.
+// payload. The parameter ignored has JSON Pointers to the values that are left out of the
+// fingerprint. If the JSON of v hides a part of v, typedPayload returns an error, because two
+// values that differ only in that part would have the same fingerprint; see unseen.
 func typedPayload(v any, ignored *canon.Pointers) (payload, error) {
 	text, err := json.Marshal(v)
 	if err == nil {
@@ -52,9 +52,10 @@ type typedJSON struct {
 	nested  int             // the current nesting depth, to stop at a cycle
 }
 
-// newTypedJSON returns the typedJSON of v. If a JSON Pointer of the parameter ignored leads to a
-// struct field, or to a part of it, the field is in the text even if it is zero: the caller removes
-// the ignored values from the text. json.Marshal must accept v.
+// newTypedJSON returns the typedJSON of v. The caller removes the values to which the JSON Pointers
+// in the parameter ignored lead. So that the rest is the same for each of these values, a struct
+// field that is such a value, or contains one, is in the text even if it is zero. json.Marshal must
+// accept v.
 func newTypedJSON(v any, ignored *canon.Pointers) (*typedJSON, error) {
 	c := &typedJSON{ignored: ignored}
 	if v == nil {
@@ -65,8 +66,8 @@ func newTypedJSON(v any, ignored *canon.Pointers) (*typedJSON, error) {
 	return c, c.value(reflect.ValueOf(v), false)
 }
 
-// bareJSON returns the JSON of v without any struct field that is zero. The text of a typedJSON has
-// those of a struct that is embedded by pointer.
+// bareJSON returns the JSON of v without any struct field that is zero. Unlike the text of a
+// typedJSON, it lacks even the zero fields of a struct that is embedded by pointer.
 func bareJSON(v any) ([]byte, error) {
 	if v == nil {
 		return []byte("null"), nil
@@ -344,9 +345,10 @@ var forms sync.Map // results of formOf: reflect.Type to string
 // formOf returns a digest of the type t. A type has the same digest in two versions of a program if
 // both declare it in the same way; see appendForm.
 //
-// The digest does not depend on the content of a value, such as the keys of maps or the dynamic
-// types in interfaces. If the digests of two payloads differ, the guard does not conclude that the
-// payloads do. So a client that could choose the digest could hide a changed payload.
+// The digest must not depend on the content of a value, such as the keys of maps or the dynamic
+// types in interfaces, because a client chooses the content. If the digests of two payloads differ,
+// the guard takes the program for changed, and not the payload: a client that could choose the
+// digest could hide a changed payload.
 func formOf(t reflect.Type) string {
 	if known, ok := forms.Load(t); ok {
 		return known.(string) //nolint:forcetypeassert // nothing else is stored
