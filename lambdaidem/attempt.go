@@ -36,7 +36,7 @@ type attempt struct {
 	lastClaimOver *Record // the record that the last claim replaces; nil if the claim creates a record
 	failedOpen    bool    // the handler runs without a lease because of Options.FailOpen
 	openedBy      error   // the error because of which failedOpen is set; otherwise nil
-	needsLease    bool    // the handler must not run without a lease, even with Options.FailOpen, because of the record that lookUp has read
+	needsLease    bool    // the handler must not run without a lease, even with Options.FailOpen, because of the record that lookUp has read or of a conflict
 	cached        bool    // the record is from the process's cache
 	entry         *cacheEntry
 

@@ -25,6 +25,7 @@ func (a *attempt) claim(ctx context.Context, oldRec Record) (Record, error) {
 		if reasonOf(err) != ReasonConflict {
 			return rec, err
 		}
+		a.needsLease = true // another attempt is writing the record, so don't run beside it
 		if patience.IsZero() {
 			patience = time.Now().Add(conflictPatience)
 		}

@@ -149,7 +149,9 @@ func (e shownOnly) Error() string { return e.err.Error() }
 //
 // With FailOpen, the caller receives the answer of a handler without writes even if storing it
 // fails; see notStored. So complete tries only once. But if the answer ends the client's retries,
-// complete repeats the request for up to Options.CleanupTimeout after a transient error.
+// complete repeats the request for up to Options.CleanupTimeout after a transient error. It does so
+// for any answer after a conflict if the attempt may hold the lease: the record then waits for the
+// answer.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
 	ctx, cancel := a.finishContext(ctx)
@@ -176,7 +178,8 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 		}
 		if storeReplied(err) {
 			reply = err
-			a.conflicted = a.conflicted || reasonOf(err) == ReasonConflict
+			// A conflict of a transaction with the handler's writes may concern another item.
+			a.conflicted = a.conflicted || mayBeLost && reasonOf(err) == ReasonConflict
 		}
 		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // the database refused a write of the handler
 			cancel()
@@ -207,7 +210,8 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			c = a.completion(result, nil)
 			continue
 		}
-		mayRetry := !mayBeLost || end.endsRetries() && mayPass(reply) && time.Now().Before(retryEnd)
+		isTransient := end.endsRetries() && mayPass(reply) || a.mayHoldLease && reasonOf(err) == ReasonConflict
+		mayRetry := !mayBeLost || isTransient && time.Now().Before(retryEnd)
 		if !mayRetry || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
 			break
 		}

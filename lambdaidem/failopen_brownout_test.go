@@ -291,3 +291,82 @@ func TestX5_AFinalFailureAfterFailOpenIsNotToldBesideAnAttemptThatHasDied(t *tes
 		}
 	})
 }
+
+// The database reports a conflict with another attempt's transaction, and throttles the next claim.
+func TestX9_AConflictThatIsFollowedByThrottlingDoesNotFailOpen(t *testing.T) {
+	for name, failure := range map[string]error{"402": noPayment, "402 released": lambdaidem.Retryable(noPayment), "201": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ran := 0
+				r, l := withLedger(func(context.Context, request) (response, error) {
+					ran++
+					return response{StatusCode: 201}, failure
+				}, failOpen)
+				l.fail(acquire, refused(lambdaidem.ReasonConflict))
+				l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				out := r.send(t, first())
+				t.Logf("ran %d, told %d", ran, out.StatusCode)
+				if ran > 0 {
+					t.Errorf("ran %d times after a conflict", ran)
+				}
+			})
+		})
+	}
+}
+
+// A request fails open. Another request changes the same account, so the database reports a conflict,
+// and then refuses the condition on the account. Nobody else has the record. The write's verdict is
+// Retryable, so nothing has happened, and the caller may know it.
+func TestX5_AConflictOverTheHandlersOwnItemIsNoOtherAttempt(t *testing.T) {
+	retryable := lambdaidem.Retryable(noPayment)
+	t.Run("HTTP", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
+				enlist(ctx, "account")
+				return response{StatusCode: 201}, nil
+			}, failOpen)
+			l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			l.fail(commit, refused(lambdaidem.ReasonConflict), rejects(retryable))
+			out := r.send(t, first())
+			if out.StatusCode != http.StatusPaymentRequired {
+				t.Errorf("told %d %s, the record is %q", out.StatusCode, out.Body, r.record(t).State)
+			}
+		})
+	})
+	t.Run("Do", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r, l := withLedger(nil, failOpen)
+			l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			l.fail(commit, refused(lambdaidem.ReasonConflict), rejects(lambdaidem.Retryable(errWire)))
+			_, err := lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: "charge", Key: "k"}, func(ctx context.Context) (string, error) {
+				enlist(ctx, "account")
+				return "charged", nil
+			})
+			if !errors.Is(err, lambdaidem.ErrRetryable) {
+				t.Errorf("nothing was written and nobody else has the record, and ErrRetryable is not found in %v", err)
+			}
+		})
+	})
+}
+
+// The claim lands, and its reply is lost, so the request fails open. Its handler charges. While the
+// guard stores the answer, a duplicate's transaction is writing the record, and is refused, because
+// the record is in progress. So the conflict passes at once, and a second try would store the answer.
+func TestX5_ASuccessUnderItsOwnClaimIsStoredAfterAConflict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		charged := 0
+		r, l := withLedger(func(context.Context, request) (response, error) {
+			charged++
+			return response{StatusCode: 201}, nil
+		}, failOpen)
+		l.fail(acquire, replyLost)
+		l.fail(complete, refused(lambdaidem.ReasonConflict))
+		out := r.send(t, first())
+		t.Logf("told %d, the record is %s, complete was called %d times", out.StatusCode, r.record(t).State, l.count(complete))
+		time.Sleep(5 * time.Minute)
+		out = r.send(t, first()) // the client has not received the answer
+		if charged != 1 {
+			t.Errorf("charged %d times, told %d", charged, out.StatusCode)
+		}
+	})
+}

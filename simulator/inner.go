@@ -88,7 +88,7 @@ func (a *actor) charge(ctx context.Context, r *run) {
 		ran = true
 		began := time.Now()
 		if interrupted = !a.sleep(ctx, time.Duration(a.rng.Int64N(int64(20*time.Millisecond)))); interrupted {
-			return "", ctx.Err()
+			return "", lambdaidem.Retryable(ctx.Err())
 		}
 		if !bad || how == errNoReply { //nolint:errorlint // one of chargeEndings itself
 			a.w.journal.charged(r, of, began)
@@ -99,8 +99,13 @@ func (a *actor) charge(ctx context.Context, r *run) {
 		return "charged", nil
 	})
 	left := innerOutcomeOf(err, ran, interrupted)
-	if released := errors.Is(err, errNoCharge) || interrupted; released && left == settled && a.w.journal.innerDied(a.innerGuard().RecordID(lambdaidem.Identity{Operation: "charge", Key: of.record + of.payload})) {
-		left = refused // nobody knows what the dead attempt did
+	id := a.innerGuard().RecordID(lambdaidem.Identity{Operation: "charge", Key: of.record + of.payload})
+	switch released := errors.Is(err, errNoCharge) || interrupted; {
+	case !released || left != settled:
+	case a.w.journal.innerDied(id): // nobody knows what the dead attempt did
+		left = refused
+	case !errors.Is(err, lambdaidem.ErrRetryable): // the release got no reply until the lease had ended, so another attempt may be charging
+		left = refused
 	}
 	a.w.journal.chargeEnds(r, of, left, err, ran)
 }
