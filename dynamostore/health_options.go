@@ -31,8 +31,8 @@ type HealthOptions struct {
 	// minutes.
 	SettingsEvery time.Duration
 
-	// Enlisted has the application's tables to which handlers enlist writes. The health check tests
-	// whether the function may make these writes. Default: none.
+	// Enlisted lists the application's tables for which handlers enlist writes. The health check
+	// tests whether the function may make these writes. Default: none.
 	Enlisted []EnlistedTable
 
 	// Details adds the result of each check to the HTTP response of [HealthCheck.ServeHTTP]. The

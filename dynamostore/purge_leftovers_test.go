@@ -498,8 +498,8 @@ func TestO2_PurgeCountsRequestsThatNeedTheAnswerOfAnInnerCall(t *testing.T) {
 	}
 }
 
-// A purge that erases the steps of such a request completes its record, so no retry runs, and none needs
-// the answer of the call.
+// A purge that erases the steps of such a request completes its record, so no retry runs, and none
+// needs the answer of the call.
 func TestO2_PurgeCountsNoInnerCallOfARecordThatItCompletes(t *testing.T) {
 	for name, option := range map[string]func(*PurgeOptions){
 		"steps":   func(p *PurgeOptions) { p.Steps = true },
@@ -580,8 +580,8 @@ func TestO2_APurgeSaysNothingFalseOfWhatItErases(t *testing.T) {
 	}
 }
 
-// A handler's own failure may have the code of an answer that is unavailable. A purge erases its text
-// like any other.
+// A handler's own failure may have the code of an answer that is unavailable. A purge erases its
+// text like any other.
 func TestO2_PurgeErasesAFailureThatHasTheCodeOfAnUnavailableAnswer(t *testing.T) {
 	d := openShifted(t)
 	g := d.guard(New(d.client, d.table))
@@ -662,9 +662,9 @@ func TestO2_PurgeErasesTheStepsOfExpiredRecords(t *testing.T) {
 	}
 }
 
-// Between the read and the write of a purge, a new request begins under the key of an expired record,
-// or a guard with policy Hold and a slow clock removes the record's expiry, so that it waits for an
-// operator. The purge leaves such a record alone.
+// Between the read and the write of a purge, a new request begins under the key of an expired
+// record, or a guard with policy Hold and a slow clock removes the record's expiry, so that it
+// waits for an operator. The purge leaves such a record alone.
 func TestO2_PurgeOfExpiredStepsNeverTouchesWhatBeganMeanwhile(t *testing.T) {
 	for name, meanwhile := range map[string]func(*testing.T, *desk){
 		"begun anew": func(t *testing.T, d *desk) {
@@ -697,8 +697,9 @@ func TestO2_PurgeOfExpiredStepsNeverTouchesWhatBeganMeanwhile(t *testing.T) {
 	}
 }
 
-// A purge has erased the steps of an expired record. DynamoDB refuses all requests that were sent for
-// this record before and arrive afterwards: without the steps, a retry would repeat their effects.
+// A purge has erased the steps of an expired record. DynamoDB refuses all requests that were sent
+// for this record before and arrive afterwards: without the steps, a retry would repeat their
+// effects.
 func TestO2_LateRequestsAfterAPurgeOfExpiredSteps(t *testing.T) {
 	const ttl = time.Hour
 	step := func(ctx context.Context) (string, error) {
@@ -718,8 +719,9 @@ func TestO2_LateRequestsAfterAPurgeOfExpiredSteps(t *testing.T) {
 	}
 	short := func(o *lambdaidem.Options) { o.TTL = ttl }
 
-	// The guard's clock is behind, so for the guard the record has not expired yet. The guard reads the
-	// record with its steps, the purge erases the steps, and only then the guard's takeover arrives.
+	// The guard's clock is behind, so for the guard the record has not expired yet. The guard reads
+	// the record with its steps, the purge erases the steps, and only then the guard's takeover
+	// arrives.
 	t.Run("a takeover by a slow clock", func(t *testing.T) {
 		d := openShifted(t)
 		_, _ = d.pay(t, d.guard(New(d.client, d.table), short), step)
@@ -788,8 +790,8 @@ func wantRefused(t *testing.T, send func() (*http.Response, error)) {
 	}
 }
 
-// The reply to the write that erases the steps of an expired record is lost. The repeated write finds
-// another token, which is the purge's own.
+// The reply to the write that erases the steps of an expired record is lost. The repeated write
+// finds another token, which is the purge's own.
 func TestO2_PurgeOfExpiredStepsSurvivesALostReply(t *testing.T) {
 	d := openDesk(t)
 	d.clock = time.Now().Add(-24*time.Hour - 30*time.Minute)
@@ -851,11 +853,7 @@ func TestO2_APurgeOfStepsKeepsTheOperations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := openShifted(t)
-				d.die(t)
-				time.Sleep(10 * time.Minute)
-				if _, err := d.operator(t).Release(t.Context(), d.inspect(t)); err != nil {
-					t.Fatal(err)
-				}
+				d.dieAndBeReleased(t)
 				for _, err := range d.operator(t).Purge(t.Context(), func(p *PurgeOptions) { p.Steps, p.Forget = true, forget }) {
 					if err != nil {
 						t.Fatal(err)

@@ -124,3 +124,13 @@ func (d *shiftedDesk) die(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// dieAndBeReleased leaves a record whose attempt has died, and which an operator has released.
+func (d *shiftedDesk) dieAndBeReleased(t *testing.T) {
+	t.Helper()
+	d.die(t)
+	time.Sleep(10 * time.Minute) // the lease ends
+	if _, err := d.operator(t).Release(t.Context(), d.inspect(t)); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -46,8 +46,8 @@ const HashKeyPrefix = "sha256_"
 //   - It has no arguments.
 //   - An argument's JSON does not represent it completely, apart from ignored fields. Examples are
 //     a channel, NaN, a string that is not UTF-8, and a struct without exported fields. Other
-//     examples are a struct of which two fields have the same JSON name, and one whose JSON is made
-//     by the MarshalJSON method of an embedded field.
+//     examples are a struct with two fields of the same JSON name, and a struct whose JSON comes
+//     from the MarshalJSON method of an embedded field.
 //   - Two JSON readers may understand an argument's JSON differently, for example because a
 //     json.RawMessage has an object with two members of the same name.
 func HashKey(fields ...any) (string, error) {

@@ -92,12 +92,12 @@ func TestF4_PayloadsWithTheSameJSONAreEqual(t *testing.T) {
 		ID    string
 		Spent spent `json:",omitzero"`
 	}
-	t.Run("an empty list in a struct", func(t *testing.T) { wantOneAfterJSON(t, order{"o-1", shipping{[]string{}}}) })
-	t.Run("raw JSON", func(t *testing.T) { wantOneAfterJSON(t, event{"o-1", nil}) })
 	type discounted struct {
 		ID       string
 		Discount decimal
 	}
+	t.Run("an empty list in a struct", func(t *testing.T) { wantOneAfterJSON(t, order{"o-1", shipping{[]string{}}}) })
+	t.Run("raw JSON", func(t *testing.T) { wantOneAfterJSON(t, event{"o-1", nil}) })
 	t.Run("number", func(t *testing.T) { wantOneAfterJSON(t, sum{"o-1", ""}) })
 	t.Run("a decimal that is zero", func(t *testing.T) { wantOneAfterJSON(t, discounted{ID: "o-1"}) })
 	t.Run("number by value", func(t *testing.T) { wantOneAfterJSON(t, limited{"o-1", spent{Currency: "EUR"}}) })
@@ -180,8 +180,8 @@ func TestF5_AValueThatCallsItselfZeroWithoutTheOption(t *testing.T) {
 	}
 }
 
-// An interface with the method IsZero, and omitzero: encoding/json calls the method of the value in
-// it.
+// A field has the option omitzero, and its type is an interface with the method IsZero.
+// encoding/json calls this method of the value in the interface.
 func TestF4_OmitzeroOfAnInterfaceThatHasTheMethod(t *testing.T) {
 	type change struct {
 		Account string

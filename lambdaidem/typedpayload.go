@@ -212,9 +212,10 @@ func (c *typedJSON) field(f *jsonField, v reflect.Value) (leaveOut bool, err err
 	return !isIgnored && string(c.text[start:]) == zeroText, nil
 }
 
-// zero returns what encoding/json writes for the field if its value is a zero value of the type of
-// v. omitted reports whether encoding/json omits the field. Otherwise text is the text of the
-// value, or "" if a method of the type fails or panics for it.
+// zero returns what encoding/json writes for the field if its value is zero. It takes the type of
+// the zero value, and whether the value is addressable, from v. If encoding/json omits the field,
+// omitted is true. Otherwise text is the text of the zero value, or "" if one of its methods fails
+// or panics.
 func (f *jsonField) zero(v reflect.Value) (text string, omitted bool) {
 	if f.byPointer { // if the whole struct is zero, the embedded pointer is nil
 		return "", true
