@@ -50,7 +50,6 @@ type attempt struct {
 	leftEffects bool         // the result of mayHaveLeftEffects, once the call's answer depends on the record of another attempt
 
 	// How the record is completed.
-	conflicted      bool       // a write of the record failed because a transaction of another attempt was writing it
 	txRejected      bool       // the database has rejected the transaction with the handler's writes
 	txMayCommit     bool       // an earlier request of the rejected transaction may still commit, until the record changes
 	failedClaims    int        // number of completions that failed because another attempt had taken the record

@@ -65,18 +65,9 @@ func (c *Completion) with(r Result) *Completion {
 
 // completingTx returns the transaction that completes the record, or nil if Store.Complete
 // completes it. If tx, the transaction with the handler's writes, is not nil, completingTx returns
-// tx. Otherwise it returns a new transaction if the attempt has no lease and must store its answer
-// before the client receives it. This is so in three cases:
-//
-//   - The attempt is optimistic.
-//   - The attempt failed open, and the database has rejected its transaction with the handler's
-//     writes. The answer says so, and a retry must get it too.
-//   - The attempt failed open, its answer ends the client's retries, and maySendTx still permits a
-//     transaction. If the answer were not stored, the transaction of another attempt could make a
-//     payment after the client has been told of a failure, such as a 402.
+// tx. Otherwise it returns a new transaction if the attempt has no lease and must store the answer.
 func (a *attempt) completingTx(tx Tx, end ending) Tx {
-	failure := a.failedOpen && end.endsRetries() && a.g.transact != nil && a.maySendTx()
-	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected || failure) {
+	if tx == nil && a.g.transact != nil && a.withoutLease() && a.mustStore(end) {
 		// Without a lease, the completion must also claim the record. A transaction can do this,
 		// even without the handler's writes; Store.Complete can't.
 		return a.g.transact.Begin(a.g.opts.Random)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// This file decides whether a handler runs without a lease, because of Options.FailOpen, and how
-// such a run counts if its answer is not stored.
+// This file decides whether a handler runs without a lease, because of Options.FailOpen, and
+// whether its caller may receive an answer that is not stored.
 
 // notAcquired decides what happens after a claim or Preparer.Prepare has failed with err. oldRec is
 // the record that the claim was to take over, or the zero Record. If mayRun is true, the handler
@@ -26,6 +26,9 @@ func (a *attempt) notAcquired(ctx context.Context, oldRec Record, err error) (d 
 	// the inner call did.
 	if a.g.opts.FailOpen && !a.isInner() && ctx.Err() == nil && len(oldRec.Steps) == 0 && !tookOver && !a.needsLease {
 		a.failedOpen, a.openedBy = true, err
+		if !a.mayHoldLease {
+			a.leaseEnd = time.Time{} // a retry need not wait for the end of a lease; see unknown
+		}
 		return decision{}, true
 	}
 	a.withdraw(ctx)
@@ -45,63 +48,11 @@ func (a *attempt) reportFailedOpen(ctx context.Context) {
 	reported = true
 }
 
-// notStored returns what the caller receives if a handler ran without a lease, because of
-// Options.FailOpen, and its answer is not stored. Another attempt may have carried out this call,
-// so notStored reads the record. known is the record that a refused write has returned, or the zero
-// Record; it counts if the read fails. The caller receives the handler's answer (the zero
-// decision), except in these cases:
-//
-//   - The record has an answer to this call. The caller receives a replay.
-//   - The handler's answer is final, such as a 402, and another attempt may have carried out the
-//     call or may still do so. The caller receives a refusal: after a final answer, the client
-//     would not retry.
-func (a *attempt) notStored(ctx context.Context, end ending, known Record) decision {
-	judgedAt := a.g.opts.Clock()
-	if end.endsRetries() { // find also an answer that has expired during the run
-		judgedAt = a.expiryJudgedAt()
-	}
-	ctx, cancel := a.cleanupContext(ctx)
-	defer cancel()
-	if due := a.attemptEnd.Add(-a.sendTime() / 2); time.Until(due) > 0 { // leave time for sending the answer
-		ctx, cancel = withDeadline(ctx, due)
-		defer cancel()
-	}
-	mayMislead := end.endsRetries() || isRetryable(end.err) // if the record is not read
-	var rec Record
-	var err error
-	for try := 1; ; try++ {
-		start := time.Now()
-		rec, err = a.g.store.Get(ctx, a.id, judgedAt)
-		a.addStoreTime(start)
-		if err == nil || !mayMislead || !mayPass(err) || time.Until(a.finishEnd()) <= 0 || !a.backOff(ctx, try) {
-			break
-		}
-	}
-	if err != nil {
-		a.report(ctx, EventStoreError, err)
-		rec = known
-	}
-	a.takenOver = rec.Token != a.token && (a.conflicted || a.mayBeCarriedOut(rec))
-	switch recMeaning := a.meaningOf(rec); {
-	case rec.Token == a.token:
-	case recMeaning == isFinished:
-		a.report(ctx, EventLeaseLost, nil)
-		return a.fromRecordAfterRun(ctx, recMeaning, rec)
-	case !end.endsRetries():
-	case a.takenOver:
-		return a.inProgress(ctx)
-	case !a.mayHaveReplacedAnswer(rec):
-	case recMeaning == isMismatch:
-		return a.fromRecordAfterRun(ctx, recMeaning, rec)
-	default:
-		return a.inProgress(ctx)
-	}
-	return decision{}
-}
-
-// mayBeCarriedOut reports whether another attempt may have carried out this call, or may still do
-// so. rec is the current record. If rec has another payload, the result is false. Payloads that
-// can't be compared count as the same.
-func (a *attempt) mayBeCarriedOut(rec Record) bool {
-	return (rec.State == Completed || isHalfDone(rec)) && a.call.comparePayload(rec.Fingerprint) != anotherPayload
+// mustStore reports whether the caller may receive the answer of a handler without enlisted writes
+// only if the answer is stored. It returns false only after a run with FailOpen, for a success: a
+// retry then runs the handler again. An answer that ends the client's retries, such as a 402, must
+// be stored, because another attempt may carry out the call, and the client would not learn of it.
+// So must the answer to a call whose transaction the database has rejected: a retry could succeed.
+func (a *attempt) mustStore(end ending) bool {
+	return !a.failedOpen || a.txRejected || end.endsRetries()
 }

@@ -108,9 +108,7 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 		switch {
 		case a.txMayCommit:
 			d = a.unknown(shownOnly{end.err})
-		case a.failedOpen:
-			d = a.notStored(ctx, end, Record{})
-		case end.final && a.leaseMayHaveEnded(): // another attempt may carry out the call
+		case end.final && (a.failedOpen || a.leaseMayHaveEnded()): // another attempt may carry out the call
 			d = a.unknown(shownOnly{end.err})
 		}
 	}
@@ -147,27 +145,25 @@ func (e shownOnly) Error() string { return e.err.Error() }
 // If no store request succeeds, the caller receives ErrOutcomeUnknown, because a retry may not get
 // the answer.
 //
-// With FailOpen, the caller receives the answer of a handler without writes even if storing it
-// fails; see notStored. So complete tries only once. But if the answer ends the client's retries,
-// complete repeats the request for up to Options.CleanupTimeout after a transient error. It does so
-// for any answer after a conflict if the attempt may hold the lease: the record then waits for the
-// answer.
+// After a run with FailOpen, the store may still be failing. If the handler has enlisted no writes,
+// complete takes no longer than Options.CleanupTimeout. A success that can't be stored goes to the
+// caller nevertheless, so complete tries to store it only once.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
-	ctx, cancel := a.finishContext(ctx)
+	var cancel context.CancelFunc
+	if a.failedOpen && tx == nil {
+		ctx, cancel = a.cleanupContext(ctx)
+	} else {
+		ctx, cancel = a.finishContext(ctx)
+	}
 	defer cancel()
 	result, unstorable := a.result(w, end)
-	mayBeLost := a.failedOpen && tx == nil && !a.txRejected // the caller may receive the answer although it is not stored
+	mustStore := tx != nil || a.mustStore(end)
 	tx = a.completingTx(tx, end)
 	c := a.completion(result, tx)
-	retryEnd := a.cleanupEnd() // used if mayBeLost
-	var err, reply error       // reply: the last error with which the store replied
-	var known Record           // the record of another attempt that the next request takes over
+	var err error
 	for try := 1; ; try++ {
 		if c.Claim != nil && !a.maySendTx() {
-			if mayBeLost {
-				return a.notStored(ctx, end, known)
-			}
 			return a.txTooLate(ctx, err)
 		}
 		var rec Record
@@ -175,11 +171,6 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 		if err == nil {
 			a.storedByTx = tx != nil
 			return a.completed(ctx, rec, c, end, unstorable)
-		}
-		if storeReplied(err) {
-			reply = err
-			// A conflict of a transaction with the handler's writes may concern another item.
-			a.conflicted = a.conflicted || mayBeLost && reasonOf(err) == ReasonConflict
 		}
 		if rejected := (*Rejected)(nil); errors.As(err, &rejected) { // the database refused a write of the handler
 			cancel()
@@ -189,15 +180,14 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			return a.finish(request, w, w.rejected(rejected.verdict()))
 		}
 		if errors.Is(err, ErrLeaseLost) {
-			if c.Claim == nil || mayBeLost && a.meaningOf(rec) != isFree { // a free record must have the failure; see completingTx
-				return a.lost(ctx, rec, end)
+			if c.Claim == nil {
+				return a.lost(ctx, rec, mustStore)
 			}
 			d, oldRec, mayRetry := a.claimFailed(ctx, rec)
 			if !mayRetry {
 				return d
 			}
-			known = oldRec
-			c = a.completionOver(c, known)
+			c = a.completionOver(c, oldRec)
 			continue
 		}
 		if r := reasonOf(err); unstorable == nil && (r == ReasonTooLarge || r == ReasonEncoding) {
@@ -205,22 +195,14 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			c = c.with(a.withoutAnswer(end))
 			continue
 		}
-		if mayBeLost && tx != nil && commitFailsAgain(err) { // for example, the table has no transactions
-			tx = nil
-			c = a.completion(result, nil)
-			continue
-		}
-		isTransient := end.endsRetries() && mayPass(reply) || a.mayHoldLease && reasonOf(err) == ReasonConflict
-		mayRetry := !mayBeLost || isTransient && time.Now().Before(retryEnd)
+		// After a conflict, the attempt's own record may be waiting for the answer.
+		mayRetry := mustStore || a.mayHoldLease && reasonOf(err) == ReasonConflict
 		if !mayRetry || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
 			break
 		}
 	}
 	a.report(ctx, EventStoreError, err)
-	switch {
-	case mayBeLost && reply != nil:
-		return a.notStored(ctx, end, known)
-	case mayBeLost:
+	if !mustStore {
 		return decision{}
 	}
 	a.report(ctx, EventUncertain, err)

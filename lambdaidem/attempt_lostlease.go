@@ -6,33 +6,37 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
-// lost returns what the caller receives if this attempt's answer was not stored, because
-// another attempt has taken over or completed the record. rec is the current record. The
-// parameter end describes how this attempt's handler ended.
-func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
-	if a.failedOpen {
-		return a.notStored(ctx, end, rec)
-	}
+// lost returns what the caller receives if Store.Complete did not store this attempt's answer,
+// because the attempt has no lease on rec, the current record. mustStore is the result of the
+// method mustStore: if it is false, the caller receives the answer unless rec has another one.
+func (a *attempt) lost(ctx context.Context, rec Record, mustStore bool) decision {
 	recMeaning := a.meaningOf(rec)
+	if !mustStore && recMeaning != isFinished {
+		return decision{}
+	}
 	a.report(ctx, EventLeaseLost, nil)
-	if recMeaning == isFinished || recMeaning == isMismatch {
+	switch {
+	case recMeaning == isFinished, recMeaning == isMismatch:
 		return a.fromRecordAfterRun(ctx, recMeaning, rec)
+	case a.failedOpen && rec.State == Absent: // without transactions, the answer can't be stored
+		a.report(ctx, EventUncertain, ErrLeaseLost)
+		return a.unknown(ErrLeaseLost)
 	}
 	return a.inProgress(ctx)
 }
 
-// failedLate returns what the caller receives if the handler failed after another attempt had taken
-// over the record. If rec, the current record, has an answer or another payload, the caller
-// receives a replay or a refusal; see fromRecord. Otherwise the caller receives the failure. But
-// ErrInProgress replaces a final failure, such as a 402: the client would not retry, although the
-// other attempt may succeed. After a run with FailOpen, notStored decides.
+// failedLate returns what the caller receives if the handler failed and another attempt has the
+// record, rec. If rec has an answer or another payload, the caller receives a replay or a refusal;
+// see fromRecord. Otherwise the caller receives the failure. But ErrInProgress replaces a final
+// failure, such as a 402: the client would not retry, although the other attempt may succeed.
+//
+// After a run with FailOpen, rec may have had another payload from the beginning. The caller then
+// receives the failure unless it is final.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
-	if a.failedOpen {
-		return a.notStored(ctx, end, rec)
-	}
 	a.takenOver = true
 	recMeaning := a.meaningOf(rec)
 	switch {
+	case recMeaning == isMismatch && a.failedOpen && !end.final:
 	case recMeaning == isFinished, recMeaning == isMismatch:
 		return a.fromRecordAfterRun(ctx, recMeaning, rec)
 	case end.final:

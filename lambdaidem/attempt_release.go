@@ -12,26 +12,24 @@ import (
 //
 //   - d is what the caller receives instead of the failure, for example because an earlier
 //     transaction of this attempt has committed. Otherwise d is zero.
-//   - takenOver is the record if another attempt has taken it over; otherwise it is nil. After a
-//     run with FailOpen, it is not nil whenever another attempt may have the record.
+//   - takenOver is the record if another attempt has taken it over; otherwise it is nil.
 func (a *attempt) release(ctx context.Context, cause error, final bool) (d decision, takenOver *Record) {
-	switch rec, err := a.sendRelease(ctx, cause); {
+	rec, err := a.sendRelease(ctx, cause)
+	if err != nil && a.failedOpen && a.mayHoldLease {
+		a.rememberClaim(ctx, cause, rec, err)
+	}
+	switch {
 	case err == nil:
 		a.report(ctx, EventReleased, cause)
 	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // an earlier request of this attempt has committed
 		return a.replay(ctx, rec, EventNew), nil
-	case a.failedOpen: // with FailOpen there may be no record to release
-		if a.mayHoldLease {
-			a.rememberClaim(ctx, cause, rec, err)
-		}
-		if a.txMayCommit {
+	case a.failedOpen && rec.State == Absent: // there is no record to release, or the store has failed
+		a.takenOver = true // another attempt may be running without a lease
+		if a.txMayCommit || final {
 			a.report(ctx, EventUncertain, cause)
 			return a.unknown(shownOnly{cause}), nil
 		}
 		a.report(ctx, EventReleased, cause)
-		if storeReplied(err) || a.conflicted {
-			return decision{}, &rec
-		}
 	case errors.Is(err, ErrLeaseLost):
 		a.report(ctx, EventLeaseLost, cause)
 		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // an outer guarded call must treat this call as not settled: the other attempt may carry it out
@@ -80,11 +78,8 @@ func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) 
 		lease.LastFailure = failure
 		rec, err := a.g.store.Release(ctx, lease, a.g.opts.Clock())
 		a.addStoreTime(start)
-		a.conflicted = a.conflicted || reasonOf(err) == ReasonConflict
-		// An attempt that failed open probably has no lease to release, so one try is enough. But
-		// after a conflict, another try finds out what the other attempt has written.
-		once := a.failedOpen && !a.conflicted
-		if err == nil || errors.Is(err, ErrLeaseLost) || once || !a.backOff(ctx, try) {
+		// An attempt that failed open probably has no lease to release, so one try is enough.
+		if err == nil || errors.Is(err, ErrLeaseLost) || a.failedOpen || !a.backOff(ctx, try) {
 			return rec, err
 		}
 	}

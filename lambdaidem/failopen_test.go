@@ -35,17 +35,20 @@ func TestX5_ARequestThatFailedOpenGetsTheAnswerOfTheRecord(t *testing.T) {
 	}
 }
 
-// A request fails open, and its record has another payload. The record has no answer for the
-// request, so the client gets the request's own failure.
-func TestX5_ARequestThatFailedOpenKeepsItsFailureBesideAnotherPayload(t *testing.T) {
-	r := newRig(status(http.StatusCreated), failOpen)
-	r.send(t, post("k-1", `{"amount":2}`))
-	r = r.later(func(context.Context, request) (response, error) {
-		return response{}, lambdaidem.Retryable(lambdaidem.Reject(http.StatusPaymentRequired, "no_limit", "Not now."))
-	})
-	r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-	if out := r.send(t, post("k-1", `{"amount":3}`)); out.StatusCode != http.StatusPaymentRequired {
-		t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+// A request fails open, and its record has another payload. The client gets the request's own
+// failure if it retries after that failure. It does not get a final one.
+func TestX5_AFailureAfterFailOpenBesideAnotherPayload(t *testing.T) {
+	for name, failure := range finalFailures {
+		t.Run(name, func(t *testing.T) {
+			r, l := withLedger(status(http.StatusCreated), failOpen)
+			r.send(t, post("k-1", `{"amount":2}`))
+			l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			wantNoNewKey(t, r.later(func(context.Context, request) (response, error) { return response{}, failure }).send(t, post("k-1", `{"amount":3}`)))
+			l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			if out := r.later(status(http.StatusServiceUnavailable)).send(t, post("k-1", `{"amount":3}`)); out.StatusCode != http.StatusServiceUnavailable {
+				t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+			}
+		})
 	}
 }
 

@@ -281,6 +281,14 @@ func (s *faulty) failAlways(verb string, f fault) {
 	s.always[verb] = f
 }
 
+// endFaults ends all faults.
+func (s *faulty) endFaults() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.next)
+	clear(s.always)
+}
+
 func (s *faulty) count(verb string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,12 +41,6 @@ import (
 //   - BoundByInnerCall: the attempt made a guarded call that may have had an effect.
 func bindsEffect(bound string) bool { return bound == BoundByDeadAttempt || bound == BoundByInnerCall }
 
-// isHalfDone reports whether rec has no answer, but an attempt for rec may have had an effect. That
-// is so if an attempt is running, has died or has stored a step, or if bindsEffect returns true.
-func isHalfDone(rec Record) bool {
-	return rec.State == InProgress || rec.State == Released && (bindsEffect(rec.Bound) || len(rec.Steps) > 0)
-}
-
 // innerOutcome summarizes the inner calls of the attempt's handler in one Outcome:
 // OutcomeUncertain or OutcomeReleased, or "" if these calls do not affect the handler's outcome.
 func (a *attempt) innerOutcome() Outcome {

@@ -187,25 +187,23 @@ type Options struct {
 	//
 	// A handler without a lease has at most 30 minutes from the beginning of its attempt, less
 	// Reserve. Its context ends then. A write sent later could wrongly succeed, because the record
-	// that would make it fail may already be deleted; see [KeptAfterExpiry]. After the run, the
-	// guard tries to store the answer. The client gets this answer even if it could not be stored,
-	// such as when the store does not reply, except in these cases:
+	// that would make it fail may already be deleted; see [KeptAfterExpiry].
 	//
-	//   - Another attempt has stored an answer. The client gets that answer. It may be a failure,
-	//     although this run had an effect.
-	//   - The answer is a final failure, such as a 402, and the guard finds another attempt that
-	//     may still carry out the request. The client gets 409 [ErrInProgress].
-	//   - The answer is a final failure, and a request with another payload has the record now. An
-	//     answer to this request may have expired during the run, so that the other request could
-	//     replace it. The client gets [ErrPayloadMismatch], and is told not to use a new key.
-	//   - The handler enlisted writes, but the guard can't commit them. If the store does not
-	//     reply, the client gets 503 [ErrOutcomeUnknown]. If another attempt is running, or began
-	//     after this one and stored no answer, the client gets 409 [ErrInProgress].
-	//   - The handler enlisted writes, and returned more than 30 minutes after its attempt began.
-	//     The writes are not made, and the client gets 503 [ErrOutcomeUnknown].
-	//   - The handler enlisted writes, and the record was written for a request with another
-	//     payload. The writes are not made, and the client gets [ErrPayloadMismatch]. The error's
+	// After the run, the guard tries to store the answer. If another attempt has stored one, the
+	// client gets that answer. It may be a failure, although this run had an effect. Otherwise, the
+	// client gets its own answer even if it can't be stored, such as when the store does not reply.
+	// There are two exceptions: a handler that enlisted writes, and a final failure, such as a 402.
+	// The writes have to be committed, and after a final failure the client would not learn that
+	// another attempt has carried out the request. If such an answer can't be stored, the client
+	// gets one of the errors below instead. The same holds for a final failure after which the
+	// record can't be released, for example because there is no record.
+	//
+	//   - 409 [ErrInProgress] if another attempt is running, or began after this one and stored no
+	//     answer.
+	//   - [ErrPayloadMismatch] if the record is of a request with another payload. The error's
 	//     detail tells the client not to use a new key: the handler may have called other services.
+	//   - 503 [ErrOutcomeUnknown] in all other cases, such as when the store does not reply, or if
+	//     the handler returned more than 30 minutes after its attempt began.
 	//
 	// Under policy [Hold], a record may wait for an operator although the handler has run and the
 	// client has its answer. This happens if the database grants the lease, but its reply is lost,

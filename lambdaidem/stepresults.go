@@ -283,7 +283,7 @@ func (a *attempt) stepLost(ctx context.Context) decision {
 		rec = current
 	}
 	a.addStoreTime(start)
-	return a.lost(ctx, rec, ending{})
+	return a.lost(ctx, rec, true)
 }
 
 // stepBytes returns the total size of the names and results of steps in bytes, which

@@ -85,13 +85,6 @@ func throttleOf(err error) Throttle {
 	return ThrottleUnknown
 }
 
-// storeReplied reports whether the database has replied to the request that failed with err. If so,
-// another request may succeed.
-func storeReplied(err error) bool {
-	r := reasonOf(err)
-	return r != ReasonTimeout && r != ReasonUnreachable
-}
-
 // notApplied reports whether err is a StoreError that guarantees that nothing was written.
 func notApplied(err error) bool {
 	e, ok := errors.AsType[*StoreError](err)

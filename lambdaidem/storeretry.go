@@ -22,20 +22,6 @@ func commitFailsAgain(err error) bool {
 	return readFailsAgain(err) && notApplied(err)
 }
 
-// mayPass reports whether err is a transient error with which the store has replied: throttling, an
-// internal error, or a conflict with a transaction of another attempt. It returns false if err is
-// nil.
-func mayPass(err error) bool {
-	if err == nil {
-		return false
-	}
-	switch reasonOf(err) { //nolint:exhaustive // all other reasons last, or mean that the store has not replied
-	case ReasonThrottled, ReasonConflict, ReasonUnknown:
-		return true
-	}
-	return false
-}
-
 // retryableSave reports whether a call of SaveSteps that failed with err may succeed if it is
 // repeated.
 func retryableSave(err error) bool {

@@ -24,9 +24,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// rewrite returns a Mutation.Request that replaces a part of the condition of one kind of write. The
-// new part must use the same names and values, because DynamoDB refuses a request with unused ones.
-// It panics if the condition lacks the old part.
+// rewrite returns a Mutation.Request that replaces a part of the condition of one kind of write.
+// The new part must use the same names and values, because DynamoDB refuses a request with unused
+// ones. It panics if the condition lacks the old part.
 func rewrite(what, old, with string) func(string, []byte) []byte {
 	return func(op string, body []byte) []byte {
 		if describe(op, body) != what {
@@ -344,10 +344,10 @@ func strangeToken(op string, request []byte, status int, body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(put.Item["token"]["S"]), []byte("AAAAAAAAAAAAAAAAAAAAAA"))
 }
 
-// searchFrom has the seed at which TestMutations begins to search for a mistake that few seeds show:
-// the first seed that showed the mistake when this was written. If the seed no longer shows the
-// mistake, the search only takes longer, because it tries the other default seeds next. All other
-// searches begin at seed 0.
+// searchFrom has the seed at which TestMutations begins to search for a mistake that few seeds
+// show: the first seed that showed the mistake when this was written. If the seed no longer shows
+// the mistake, the search only takes longer, because it tries the other default seeds next. All
+// other searches begin at seed 0.
 var searchFrom = map[string]uint64{
 	"TTL below the minimum":                              7568,
 	"unconditional purge":                                4165,
@@ -360,7 +360,7 @@ var searchFrom = map[string]uint64{
 	"inner call that the guard does not recognize":       204,
 	"failed open, committed alone":                       194,
 	"held record claimed":                                167,
-	"no fencing on completion":                           147,
+	"no fencing on completion":                           322,
 	"unmarked error released under hold":                 127,
 	"conflict taken for a failed condition":              120,
 	"claim not withdrawn by a later invocation":          114,
