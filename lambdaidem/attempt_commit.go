@@ -63,9 +63,10 @@ func (c *Completion) with(r Result) *Completion {
 	return &next
 }
 
-// completingTx returns the transaction that completes the record, or nil if Store.Complete
-// completes it. If tx, the transaction with the handler's writes, is not nil, completingTx returns
-// tx. Otherwise it returns a new transaction if the attempt has no lease and must store the answer.
+// completingTx returns the transaction to complete the record with, or nil if Store.Complete is to
+// complete it. tx is the transaction with the handler's writes, or nil if there are none. Without a
+// lease, Store.Complete would fail. So if the answer must be stored, completingTx begins a
+// transaction, which also claims the record.
 func (a *attempt) completingTx(tx Tx, end ending) Tx {
 	if tx == nil && a.g.transact != nil && a.withoutLease() && a.mustStore(end) {
 		// Without a lease, the completion must also claim the record. A transaction can do this,

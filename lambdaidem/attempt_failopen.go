@@ -48,11 +48,14 @@ func (a *attempt) reportFailedOpen(ctx context.Context) {
 	reported = true
 }
 
-// mustStore reports whether the caller may receive the answer of a handler without enlisted writes
-// only if the answer is stored. It returns false only after a run with FailOpen, for a success: a
-// retry then runs the handler again. An answer that ends the client's retries, such as a 402, must
-// be stored, because another attempt may carry out the call, and the client would not learn of it.
-// So must the answer to a call whose transaction the database has rejected: a retry could succeed.
+// mustStore reports whether the caller must not receive the answer if it can't be stored. With a
+// lease, mustStore always returns true. After a run with FailOpen, it returns true for two kinds of
+// answers:
+//
+//   - An answer that ends the client's retries, such as a 402. If another attempt carried out the
+//     call, the client would not learn of it.
+//   - An answer that says that the database has rejected the handler's writes. Another attempt may
+//     make the same writes successfully.
 func (a *attempt) mustStore(end ending) bool {
 	return !a.failedOpen || a.txRejected || end.endsRetries()
 }

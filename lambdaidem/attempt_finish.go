@@ -146,8 +146,11 @@ func (e shownOnly) Error() string { return e.err.Error() }
 // the answer.
 //
 // After a run with FailOpen, the store may still be failing. If the handler has enlisted no writes,
-// complete takes no longer than Options.CleanupTimeout. A success that can't be stored goes to the
-// caller nevertheless, so complete tries to store it only once.
+// complete then differs from the above in two ways:
+//
+//   - It gives up after Options.CleanupTimeout.
+//   - If the answer is a success, complete tries to store it only once. The caller receives this
+//     answer even if it is not stored; see mustStore.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
 	var cancel context.CancelFunc
@@ -195,7 +198,8 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			c = c.with(a.withoutAnswer(end))
 			continue
 		}
-		// After a conflict, the attempt's own record may be waiting for the answer.
+		// If a claim was applied but its reply was lost, the record is in progress until this
+		// attempt completes it. A conflict with another transaction passes quickly, so try again.
 		mayRetry := mustStore || a.mayHoldLease && reasonOf(err) == ReasonConflict
 		if !mayRetry || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
 			break

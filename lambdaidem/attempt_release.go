@@ -7,12 +7,13 @@ import (
 )
 
 // release releases the attempt's record, so that a retry runs the handler again. cause is the error
-// to report and to store as the record's last failure, or nil. final says that a client who
-// receives the failure will not repeat the request.
+// to report and to store as the record's last failure, or nil. final says that a client that
+// receives the failure stops retrying. Such a client must not receive the failure if another
+// attempt may carry out the call.
 //
-//   - d is what the caller receives instead of the failure, for example because an earlier
-//     transaction of this attempt has committed. Otherwise d is zero.
-//   - takenOver is the record if another attempt has taken it over; otherwise it is nil.
+// If d is not zero, the caller receives d instead of the failure. For example, the release may find
+// that a transaction of this attempt, whose reply was lost, has stored an answer; d replays it. If
+// another attempt has taken over the record, takenOver is that record. Otherwise takenOver is nil.
 func (a *attempt) release(ctx context.Context, cause error, final bool) (d decision, takenOver *Record) {
 	rec, err := a.sendRelease(ctx, cause)
 	if err != nil && a.failedOpen && a.mayHoldLease {

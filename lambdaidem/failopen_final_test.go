@@ -155,13 +155,19 @@ func TestX5_AFinalFailureAfterFailOpenIsStoredWhenErrorsHavePassed(t *testing.T)
 
 // The table throttles everything. A success is told after one write.
 func TestX5_ASuccessAfterFailOpenDoesNotWait(t *testing.T) {
-	for _, reason := range []lambdaidem.Reason{lambdaidem.ReasonThrottled, lambdaidem.ReasonConflict} {
-		t.Run(string(reason), func(t *testing.T) {
+	for name, c := range map[string]struct {
+		claim fault
+		store lambdaidem.Reason
+	}{
+		"throttled":                         {refused(lambdaidem.ReasonThrottled), lambdaidem.ReasonThrottled},
+		"a conflict":                        {refused(lambdaidem.ReasonThrottled), lambdaidem.ReasonConflict},
+		"throttled after a claim, no reply": {requestLost, lambdaidem.ReasonThrottled},
+	} {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(status(http.StatusCreated), failOpen)
-				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-				r.store.failAlways(complete, refused(reason))
-				r.store.failAlways(get, refused(reason))
+				r.store.fail(acquire, c.claim)
+				r.store.failAlways(complete, refused(c.store))
 				start := time.Now()
 				out := r.send(t, first())
 				if took, writes, reads := time.Since(start), r.store.count(complete), r.store.count(get); out.StatusCode != http.StatusCreated || took > 0 || writes != 1 || reads != 0 {
@@ -172,41 +178,65 @@ func TestX5_ASuccessAfterFailOpenDoesNotWait(t *testing.T) {
 	}
 }
 
+// A final failure whose record is to be released is reported as uncertain if there is no record.
+func TestX5_AFinalFailureAfterFailOpenThatIsNotReleasedIsReported(t *testing.T) {
+	r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Retryable(noPayment) }, failOpen)
+	r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+	wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+	r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventFailedOpen, lambdaidem.EventUncertain)
+}
+
+// The database rejects the handler's writes, and the verdict is a success. It is stored, so that a
+// retry gets it too.
+func TestX5_AVerdictAfterFailOpenThatIsASuccessIsStored(t *testing.T) {
+	r, l := withLedger(enlisting(created), failOpen)
+	l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+	l.fail(commit, rejects(lambdaidem.Answer(response{StatusCode: http.StatusOK, Body: "already"})))
+	if out := r.send(t, first()); out.StatusCode != http.StatusOK {
+		t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+	}
+	r.wantState(t, lambdaidem.Completed)
+}
+
 // The store replies to no request that stores the final failure, or replies with an error. The
-// client learns that the outcome is unknown after Options.CleanupTimeout, or before the
-// invocation's deadline if the handler returns late. It need not wait for a lease before it
-// retries.
+// client learns that the outcome is unknown after Options.CleanupTimeout, or before the invocation's
+// deadline if the handler returns late. It need not wait for the end of a lease before it retries,
+// unless the attempt may have acquired one.
 func TestX5_AFinalFailureAfterFailOpenThatIsNotStoredIsUnknownInTime(t *testing.T) {
-	for name, end := range map[string]func(context.Context){
+	handlers := map[string]func(context.Context){
 		"at once": func(context.Context) {},
 		"late":    func(ctx context.Context) { <-ctx.Done() },
-	} {
-		for reply, storing := range map[string]fault{
-			"throttled":  refused(lambdaidem.ReasonThrottled),
-			"a conflict": refused(lambdaidem.ReasonConflict),
-			"none":       hangs,
-		} {
-			t.Run(name+", "+reply, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
-						end(ctx)
-						return response{}, noPayment
-					}, failOpen)
-					l.fail(acquire, refused(lambdaidem.ReasonThrottled))
-					l.failAlways(commit, storing)
-					start := time.Now()
-					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-					defer cancel()
-					out := r.sendCtx(ctx, t, first())
-					wantProblem(t, out, http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
-					if took := time.Since(start); ctx.Err() != nil || name == "at once" && took > 2*time.Second {
-						t.Errorf("it took %v", took)
-					}
-					if wait := retryAfter(t, out); wait != time.Second {
-						t.Errorf("the client is to wait %v", wait)
-					}
+	}
+	replies := map[string]fault{
+		"throttled":  refused(lambdaidem.ReasonThrottled),
+		"a conflict": refused(lambdaidem.ReasonConflict),
+		"none":       hangs,
+	}
+	for name, end := range handlers {
+		for reply, storing := range replies {
+			for claim, claiming := range map[string]fault{"refused": refused(lambdaidem.ReasonThrottled), "unknown": requestLost} {
+				t.Run(name+", "+reply+", claim "+claim, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
+							end(ctx)
+							return response{}, noPayment
+						}, failOpen)
+						l.fail(acquire, claiming)
+						l.failAlways(commit, storing)
+						start := time.Now()
+						ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+						defer cancel()
+						out := r.sendCtx(ctx, t, first())
+						wantProblem(t, out, http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+						if took := time.Since(start); ctx.Err() != nil || name == "at once" && took > 2*time.Second {
+							t.Errorf("it took %v", took)
+						}
+						if wait := retryAfter(t, out); name == "at once" && (wait > time.Second) != (claim == "unknown") {
+							t.Errorf("the client is to wait %v", wait)
+						}
+					})
 				})
-			})
+			}
 		}
 	}
 }

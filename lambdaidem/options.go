@@ -191,12 +191,15 @@ type Options struct {
 	//
 	// After the run, the guard tries to store the answer. If another attempt has stored one, the
 	// client gets that answer. It may be a failure, although this run had an effect. Otherwise, the
-	// client gets its own answer even if it can't be stored, such as when the store does not reply.
-	// There are two exceptions: a handler that enlisted writes, and a final failure, such as a 402.
-	// The writes have to be committed, and after a final failure the client would not learn that
-	// another attempt has carried out the request. If such an answer can't be stored, the client
-	// gets one of the errors below instead. The same holds for a final failure after which the
-	// record can't be released, for example because there is no record.
+	// client gets the answer of this run even if it can't be stored, such as when the store does not
+	// reply. There are two exceptions:
+	//
+	//   - The handler enlisted writes, and they can't be committed.
+	//   - The answer is a final failure, such as a 402, and it can't be stored. If its outcome is
+	//     [OutcomeReleased], the record can't be released. After a final failure, the client would
+	//     not learn that another attempt has carried out the request.
+	//
+	// The client then gets one of these errors instead:
 	//
 	//   - 409 [ErrInProgress] if another attempt is running, or began after this one and stored no
 	//     answer.
