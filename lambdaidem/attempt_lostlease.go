@@ -11,16 +11,16 @@ import (
 // method mustStore: if it is false, the caller receives the answer unless rec has another one.
 func (a *attempt) lost(ctx context.Context, rec Record, mustStore bool) decision {
 	recMeaning := a.meaningOf(rec)
-	if !mustStore && recMeaning != isFinished {
-		return decision{}
-	}
-	a.report(ctx, EventLeaseLost, nil)
 	switch {
-	case recMeaning == isFinished, recMeaning == isMismatch:
-		return a.fromRecordAfterRun(ctx, recMeaning, rec)
-	case a.failedOpen && rec.State == Absent: // without transactions, the answer can't be stored
+	case !mustStore && recMeaning != isFinished:
+		return decision{}
+	case a.failedOpen && rec.State == Absent: // without transactions, there is no other way to store the answer
 		a.report(ctx, EventUncertain, ErrLeaseLost)
 		return a.unknown(ErrLeaseLost)
+	}
+	a.report(ctx, EventLeaseLost, nil)
+	if recMeaning == isFinished || recMeaning == isMismatch {
+		return a.fromRecordAfterRun(ctx, recMeaning, rec)
 	}
 	return a.inProgress(ctx)
 }

@@ -178,12 +178,17 @@ func TestX5_ASuccessAfterFailOpenDoesNotWait(t *testing.T) {
 	}
 }
 
-// A final failure whose record is to be released is reported as uncertain if there is no record.
-func TestX5_AFinalFailureAfterFailOpenThatIsNotReleasedIsReported(t *testing.T) {
-	r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Retryable(noPayment) }, failOpen)
-	r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-	wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
-	r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventFailedOpen, lambdaidem.EventUncertain)
+// A final failure is reported as uncertain if there is no record to release, or to complete without
+// a transaction.
+func TestX5_AFinalFailureAfterFailOpenWithoutARecordIsUncertain(t *testing.T) {
+	for name, failure := range finalFailures {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(func(context.Context, request) (response, error) { return response{}, failure }, failOpen)
+			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+			r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventFailedOpen, lambdaidem.EventUncertain)
+		})
+	}
 }
 
 // The database rejects the handler's writes, and the verdict is a success. It is stored, so that a
