@@ -33,8 +33,8 @@ type CapturedWrite struct {
 //
 // The error is a [*WriteError] if a write could not be enlisted, or if DynamoDB would refuse it
 // whatever the table contains. DynamoDB refuses, for example, a write that is too large, a second
-// write to the same item, and an invalid expression. Writes can't detect errors that depend on the
-// tables, such as a wrong key. For these, a test needs a real DynamoDB.
+// write to the same item, and an invalid expression. Only a real DynamoDB finds errors that depend
+// on the tables, such as a wrong key.
 func (c *Captured) Writes() ([]CapturedWrite, error) {
 	c.tx.mu.Lock()
 	defer c.tx.mu.Unlock()

@@ -88,8 +88,8 @@ const opPurge = "purge"
 //   - A completed record loses its answer or failure. The record itself stays until its TTL, so no
 //     retry runs the handler a second time. A retry gets [lambdaidem.ErrAnswerUnavailable].
 //   - The results of steps stay in records that are released or in progress, because the next
-//     attempt needs them. PurgeOptions.Steps erases these results too, and PurgeOptions.Forget
-//     erases those of released records.
+//     attempt needs them. PurgeOptions.Steps erases them in both kinds of records, and
+//     PurgeOptions.Forget in released records only.
 //   - A record in progress is changed only by PurgeOptions.Steps, and never while its lease is
 //     live.
 //   - Parts of erased answers are deleted, and so are most parts to which no record refers; see
@@ -117,9 +117,8 @@ const opPurge = "purge"
 //
 //   - The record is in progress under the token of the attempt that wrote the part.
 //   - The item with the record's id is not a record of this package.
-//   - The part was written less than an hour ago, so a record may refer to it later. This exception
-//     does not apply once an attempt has completed the record: until the record expires, it refers
-//     to no other parts.
+//   - The part was written less than an hour ago, and no attempt has completed the record yet. The
+//     record may refer to the part later.
 //
 // If a purge has deleted parts, repeat the purge an hour later. A delayed request may have written
 // a part again, which only another purge or TTL deletes.

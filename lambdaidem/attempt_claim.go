@@ -59,7 +59,7 @@ func (a *attempt) claimAt(now time.Time, oldRec Record) Claim {
 	if o.Policy != Hold { // under Hold, the record of a dead attempt must not expire before an operator decides
 		c.Expires = a.expires(now)
 		// The record must not expire before the lease has ended, even on a machine whose clock is
-		// ahead by MaxSkew.
+		// ahead by MaxSkew. Expiries are whole seconds, so allow one more second.
 		if least := ceil(a.leaseEnd.Add(o.MaxSkew).Add(time.Second), time.Second); c.Expires.Before(least) {
 			c.Expires = least
 		}

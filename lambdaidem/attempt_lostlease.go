@@ -28,17 +28,14 @@ func (a *attempt) lost(ctx context.Context, rec Record, mustStore bool) decision
 // failedLate returns what the caller receives if the handler failed and another attempt has the
 // record, rec:
 //
+//   - If rec has another payload, the caller receives ErrPayloadMismatch.
 //   - If rec has an answer, the caller receives a replay.
-//   - If rec has another payload, the caller receives ErrPayloadMismatch. After a run with FailOpen,
-//     ErrPayloadMismatch replaces only a final failure, such as a 402, because the record may have
-//     been that of another payload before this attempt began.
-//   - In all other cases, the caller receives the failure. But ErrInProgress replaces a final
-//     failure: the client would not retry, although the other attempt may succeed.
+//   - Otherwise the caller receives the failure. But ErrInProgress replaces a final failure, such as
+//     a 402: the client would not retry, although the other attempt may succeed.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
 	a.takenOver = true
 	recMeaning := a.meaningOf(rec)
 	switch {
-	case recMeaning == isMismatch && a.failedOpen && !end.final:
 	case recMeaning == isFinished, recMeaning == isMismatch:
 		return a.fromRecordAfterRun(ctx, recMeaning, rec)
 	case end.final:

@@ -80,8 +80,8 @@ type work interface {
 	// encode returns the handler's answer as the record stores it. If ending.encoded is false, the
 	// record stores the handler's error instead, and the guard does not call encode.
 	encode() ([]byte, error)
-	// replay decodes the stored answer that d contains. The caller receives that answer, and
-	// the handler does not run. The error says why the answer can't be decoded.
+	// replay decodes the stored answer that d contains, and keeps it until the guarded call returns
+	// it. The error says why the answer can't be decoded.
 	replay(d decision) error
 	// rejected replaces the handler's answer with the error err, and returns the new ending of the
 	// call. The guard calls rejected if the handler has enlisted database writes and none of them

@@ -15,10 +15,10 @@ import (
 //   - "" if err is nil
 //   - "panic"
 //   - "http_503" for a response with status 503
-//   - "inner_refused": the handler's answer was final, such as a 402, but is not stored, because a
-//     guarded call inside the handler was refused and may succeed later
-//   - "inner_" and the error's code: the handler returned the error that a guard made for a guarded
-//     call inside it
+//   - "inner_refused": the handler returned a final failure, such as a 402, after a guarded call
+//     inside it was refused; the failure is not stored, because the inner call may succeed later
+//   - "inner_" and the error's code: the handler returned a guard's error, which it received from a
+//     guarded call inside it
 //   - the error's code or, if it has none, the name of its Go type
 func failureCode(err error) string {
 	switch {

@@ -189,22 +189,25 @@ type Options struct {
 	// Reserve. Its context ends then. A write sent later could wrongly succeed, because the record
 	// that would make it fail may already be deleted; see [KeptAfterExpiry].
 	//
-	// After the run, the guard tries to store the answer. If another attempt has stored one, the
-	// client gets that answer. It may be a failure, although this run had an effect. Otherwise, the
-	// client gets the answer of this run even if it can't be stored, such as when the store does not
-	// reply. There are two exceptions:
+	// After the run, the guard tries to store the answer. The client gets this answer even if it
+	// can't be stored, such as when the store does not reply, except in these cases:
 	//
+	//   - Another attempt has stored an answer. The client gets that answer. It may be a failure,
+	//     although this run had an effect.
+	//   - The answer is a failure, and the record is of a request with another payload. The client
+	//     gets [ErrPayloadMismatch], and is told not to use a new key: the handler may have called
+	//     other services.
+	//   - The answer is a final failure, such as a 402, and it can't be stored. If it is not to be
+	//     stored, because its outcome is [OutcomeReleased], the same holds if the record can't be
+	//     released. After such a failure, the client would not learn that another attempt has
+	//     carried out the request.
 	//   - The handler enlisted writes, and they can't be committed.
-	//   - The answer is a final failure, such as a 402, and it can't be stored. If its outcome is
-	//     [OutcomeReleased], the record can't be released. After a final failure, the client would
-	//     not learn that another attempt has carried out the request.
 	//
-	// The client then gets one of these errors instead:
+	// In the last two cases, the client gets one of these errors:
 	//
 	//   - 409 [ErrInProgress] if another attempt is running, or began after this one and stored no
 	//     answer.
-	//   - [ErrPayloadMismatch] if the record is of a request with another payload. The error's
-	//     detail tells the client not to use a new key: the handler may have called other services.
+	//   - [ErrPayloadMismatch] if the record is of a request with another payload.
 	//   - 503 [ErrOutcomeUnknown] in all other cases, such as when the store does not reply, or if
 	//     the handler returned more than 30 minutes after its attempt began.
 	//
@@ -321,10 +324,13 @@ type Options struct {
 	MaxJSONDepth int
 
 	// MaxStepBytes is the maximum total size of the names and results of a record's steps,
-	// in bytes. Storing a step writes all steps of the record again. While a record has
-	// steps, every refused duplicate costs one more write unit for each KB of the steps.
-	// Default: 16 KiB. A store may have a lower limit: dynamostore stores at most about 392 KB,
-	// including the overhead of encryption.
+	// in bytes. If a result would exceed it, [Step] returns [ErrOutcomeUnknown]. Default: 16 KiB. A
+	// store may have a lower limit: dynamostore stores at most about 392 KB, including the overhead
+	// of encryption.
+	//
+	// Storing a step writes all steps of the record again. DynamoDB also charges for the size of the
+	// record when it refuses a duplicate's claim. So while a record has steps, every duplicate costs
+	// one more write unit for each KB of the steps.
 	MaxStepBytes int
 
 	// Clock returns the current time. Set it in tests only. Default: time.Now.

@@ -66,8 +66,9 @@ func newTypedJSON(v any, ignored *canon.Pointers) (*typedJSON, error) {
 	return c, c.value(reflect.ValueOf(v), false)
 }
 
-// bareJSON returns the JSON of v without any struct field that is zero. Unlike the text of a
-// typedJSON, it lacks even the zero fields of a struct that is embedded by pointer.
+// bareJSON returns the JSON of v without any struct field that is zero. Two values of different
+// versions of a type have the same bareJSON if they differ only in zero fields that one version
+// lacks.
 func bareJSON(v any) ([]byte, error) {
 	if v == nil {
 		return []byte("null"), nil

@@ -19,12 +19,10 @@ type Observer struct {
 	bypassed bool
 	clock    func() time.Time
 
-	// Parts of the JSON that are the same in every document:
-	//
-	//   - namespace is the text between the timestamp and the first name of a dimension.
-	//   - head is the text between the timestamp and an event's first metric. It begins with
-	//     namespace.
-	//   - dimensions has the values of the dimensions service and function.
+	// Pieces of JSON that are the same in every document. In an event's document, head follows the
+	// timestamp and ends before the first metric. The documents of DeadLeases and TTL have only one
+	// set of dimensions each, so they begin with namespace, the part of head before these sets.
+	// Then comes dimensions, the values of the dimensions service and function.
 	namespace, head, dimensions []byte
 
 	mu   sync.Mutex // held while a line is built and written, so that lines don't mix
