@@ -24,8 +24,10 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 		a.report(ctx, EventReleased, cause)
 	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // an earlier request of this attempt has committed
 		return a.replay(ctx, rec, EventNew), nil
-	case a.failedOpen && rec.State == Absent: // there is no record to release, or the store has failed
-		a.takenOver = true // another attempt may be running without a lease
+	case a.failedOpen && (rec.State == Absent || a.txMayCommit):
+		// rec is absent if there is no record, or if the release failed. In both cases, another
+		// attempt may be running without a lease.
+		a.takenOver = true
 		if a.txMayCommit || final {
 			a.report(ctx, EventUncertain, cause)
 			return a.unknown(shownOnly{cause}), nil

@@ -865,6 +865,27 @@ func TestX8_UnsettledRejectionWithoutARecordIsUnknown(t *testing.T) {
 	}
 }
 
+// The transaction takes over the record of an attempt that was released, or has died. The record is
+// unchanged after the rejection, so an earlier request of the transaction may still commit.
+func TestX8_UnsettledRejectionOverAnEarlierRecordIsUnknown(t *testing.T) {
+	for name, earlier := range map[string]error{"released": errWire, "died": lambdaidem.Uncertain(errWire)} {
+		for kind, verdict := range map[string]error{"no effect": lambdaidem.Retryable(errWire), "503": lambdaidem.Reject(503, "no_funds", "No."), "not marked": errWire} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r, l := withLedger(enlisting(created), failOpen)
+					_, _ = r.later(func(context.Context, request) (response, error) { return response{}, earlier }).handler(t.Context(), first())
+					time.Sleep(5 * time.Minute)
+					l.fail(acquire, requestLost)
+					// The first transaction would create a record. The next one takes over the earlier record.
+					l.fail(commit, nil, unsettled(verdict))
+					wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrOutcomeUnknown)
+					l.wantDone(t)
+				})
+			})
+		}
+	}
+}
+
 // The caller of Do must not find the code of a rejection in the error if the transaction may
 // still commit: the caller would take the unknown outcome for a definite one.
 func TestX8_UnsettledRejectionHidesItsCode(t *testing.T) {
