@@ -82,7 +82,7 @@ func (a *attempt) completingTx(tx Tx, end ending) Tx {
 // ErrOutcomeUnknown if the handler may have had effects, and ErrOutOfTime if not.
 func (a *attempt) txTooLate(ctx context.Context, last error) decision {
 	if a.g.opts.Optimistic {
-		if d, decided, err := a.checkRecord(ctx, false); decided || err != nil {
+		if _, d, decided, err := a.checkRecord(ctx, false); decided || err != nil {
 			return d
 		}
 	}

@@ -97,12 +97,7 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	case a.g.opts.Optimistic:
 		d = a.finishOptimistic(ctx, end)
 	case end.outcome == OutcomeReleased:
-		var takenOver *Record
-		if d, takenOver = a.release(ctx, end.err, end.final); takenOver != nil {
-			late, cancel := a.finishContext(ctx) // the record may have an answer to load
-			d = a.failedLate(late, *takenOver, end)
-			cancel()
-		}
+		d = a.releaseAfterRun(ctx, end)
 	default:
 		a.report(ctx, EventUncertain, end.err)
 		switch {

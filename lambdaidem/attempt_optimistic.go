@@ -30,12 +30,19 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 // be running, or may have stored an answer. If so, finishOptimistic returns a refusal, or a replay
 // of the stored answer.
 func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
-	d, decided, err := a.checkRecord(ctx, end.final)
+	rec, d, decided, err := a.checkRecord(ctx, end.final)
 	if decided || err != nil {
 		return d
 	}
 	if end.outcome == OutcomeReleased && !a.txMayCommit {
-		a.innerEnding = a.releasedEnding()
+		if rec.State == InProgress {
+			// An attempt with a lease has probably died. Take over the record, so that the other
+			// attempt can't complete it after the caller has been told of this attempt's failure.
+			if d, acquired := a.acquire(context.WithoutCancel(ctx)); !acquired {
+				return d
+			}
+			return a.releaseAfterRun(ctx, end)
+		}
 		a.report(ctx, EventReleased, end.err)
 		return decision{}
 	}
@@ -49,7 +56,7 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
 	a.innerEnding = a.innerOutcome()
-	d, decided, unread := a.checkRecord(ctx, false)
+	_, d, decided, unread := a.checkRecord(ctx, false)
 	switch {
 	case decided:
 		return d
@@ -70,7 +77,7 @@ func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 // checkRecord reads the record of an optimistic attempt that has no answer to store. Another
 // attempt may have stored an answer or taken the lease, because this attempt has no lease.
 //
-//   - If the record is free for this call, decided is false and err is nil.
+//   - If the record is free for this call, decided is false, err is nil, and rec is the record.
 //   - If the record can't be read, decided is false, err is not nil, and d refuses the call.
 //   - Otherwise decided is true, and d is what the caller receives.
 //
@@ -78,10 +85,9 @@ func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 // client must then not receive the failure if the request may have been answered before. So a
 // record that may have replaced an expired answer does not count as free; see
 // mayHaveReplacedAnswer.
-func (a *attempt) checkRecord(ctx context.Context, final bool) (d decision, decided bool, err error) {
+func (a *attempt) checkRecord(ctx context.Context, final bool) (rec Record, d decision, decided bool, err error) {
 	ctx, cancel := a.finishContext(ctx)
 	defer cancel()
-	var rec Record
 	for try := 1; ; try++ {
 		start := time.Now()
 		rec, err = a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
@@ -91,20 +97,20 @@ func (a *attempt) checkRecord(ctx context.Context, final bool) (d decision, deci
 		}
 		if readFailsAgain(err) || !a.backOff(ctx, try) {
 			a.report(ctx, EventStoreError, err)
-			return a.unknown(err), false, err
+			return rec, a.unknown(err), false, err
 		}
 	}
 	rec, recMeaning := a.meaningWithoutLease(ctx, rec)
 	switch recMeaning { //nolint:exhaustive // the record decides the call in all other cases
 	case isFree:
 		if final && a.mayHaveReplacedAnswer(rec) {
-			return a.inProgress(ctx), true, nil
+			return rec, a.inProgress(ctx), true, nil
 		}
 		a.bound = boundOver(rec)
 		a.steps.results = rec.Steps
-		return decision{}, false, nil
+		return rec, decision{}, false, nil
 	case isBusy, isAcquired:
-		return a.inProgress(ctx), true, nil
+		return rec, a.inProgress(ctx), true, nil
 	}
-	return a.fromRecordAfterRun(ctx, recMeaning, rec), true, nil
+	return rec, a.fromRecordAfterRun(ctx, recMeaning, rec), true, nil
 }

@@ -54,6 +54,18 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 	return decision{}, nil
 }
 
+// releaseAfterRun releases the record after the handler has failed. It returns what the caller
+// receives instead of the failure, or the zero decision.
+func (a *attempt) releaseAfterRun(ctx context.Context, end ending) decision {
+	d, takenOver := a.release(ctx, end.err, end.final)
+	if takenOver == nil {
+		return d
+	}
+	ctx, cancel := a.finishContext(ctx) // the record may have an answer to load
+	defer cancel()
+	return a.failedLate(ctx, *takenOver, end)
+}
+
 // withdraw releases the record if the reply to a claim was lost and the attempt may therefore hold
 // the lease. If the release fails, or the claim may still reach the database, a later call of this
 // process tries the release again; see unreleased.go.

@@ -343,3 +343,104 @@ func (c *complaints) Context() context.Context { return context.Background() }
 func (c *complaints) Errorf(format string, args ...any) {
 	c.said = append(c.said, fmt.Sprintf(format, args...))
 }
+
+// An attempt of a version without Optimistic has outlived its lease. Then an optimistic attempt
+// fails, and its record is to be released. If its caller is told that nothing has happened, the
+// first attempt must not write anything afterwards.
+func TestE4_AnOptimisticFailureFencesAnAttemptThatOutlivedItsLease(t *testing.T) {
+	for name, failure := range map[string]error{"402": lambdaidem.Retryable(noPayment), "retryable": lambdaidem.Retryable(errWire)} {
+		for reply, f := range map[string]fault{"none": nil, "refused": refused(lambdaidem.ReasonThrottled), "no request": requestLost, "no reply": lostReply} {
+			for _, verb := range []string{acquire, release} {
+				t.Run(name+", "+verb+" "+reply, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						r, l := withLedger(nil, optimistic)
+						done := make(chan struct{})
+						go func() {
+							defer close(done)
+							ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+							defer cancel()
+							_, _ = lambdaidem.Do(ctx, r.withLease(), charge, func(ctx context.Context) (int, error) {
+								enlist(ctx, "charge")
+								time.Sleep(5 * time.Minute)
+								return 1, nil
+							})
+						}()
+						time.Sleep(2 * time.Minute)
+						l.failAlways(verb, f)
+						ctx, hangUp := context.WithCancel(t.Context())
+						_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { hangUp(); return 0, failure })
+						l.endFaults()
+						if verb == acquire && reply != "refused" { // the retry, too, would take over the record
+							if _, err := lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) { return 0, errBroken }); !errors.Is(err, errBroken) {
+								t.Errorf("a retry gets %v", err)
+							}
+						}
+						<-done
+						isTold := errors.Is(err, lambdaidem.Code("payment_failed")) || errors.Is(err, lambdaidem.ErrRetryable)
+						if isTold && len(l.done) > 0 {
+							t.Errorf("charged, and the caller is told %v", err)
+						}
+						if reply == "none" && !isTold {
+							t.Errorf("the caller is told %v", err)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// An optimistic attempt fails. It takes over and releases the record of an attempt that has died,
+// but claims nothing if there is no record.
+func TestE4_AnOptimisticFailureTakesOverOnlyADeadAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		died  bool
+		calls []string
+		kinds []lambdaidem.Kind
+	}{
+		"no record": {false, []string{get}, []lambdaidem.Kind{lambdaidem.EventReleased}},
+		"died":      {true, []string{get, acquire, acquire, release}, []lambdaidem.Kind{lambdaidem.EventTakenOver, lambdaidem.EventReleased}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(afterwards(0, unavailable), optimistic)
+				if c.died {
+					l.standing(t, time.Second)
+					time.Sleep(time.Minute)
+				}
+				if out := r.send(t, first()); out.StatusCode != 503 || out.Body != "" {
+					t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+				}
+				if got := l.allCalls(); !slices.Equal(got, c.calls) {
+					t.Errorf("calls %v; want %v", got, c.calls)
+				}
+				r.wantEvents(t, c.kinds...)
+			})
+		})
+	}
+}
+
+// An inner optimistic call fails, and may succeed when it is repeated. So the outer handler's 402
+// is not stored.
+func TestE4_AnOptimisticInnerFailureReleasesTheOuterCall(t *testing.T) {
+	for name, died := range map[string]bool{"no record": false, "over the record of an attempt that died": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(nil, optimistic)
+				inner := r.guard
+				r.guard = r.withLease()
+				if died {
+					_, _ = lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Uncertain(errWire) })
+					time.Sleep(5 * time.Minute)
+				}
+				l.forgetClaims()
+				h := r.guarded(func(ctx context.Context, _ request) (response, error) {
+					_, _ = lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) { return 0, lambdaidem.Retryable(errWire) })
+					return response{}, noPayment
+				})
+				_, _ = h(t.Context(), first())
+				r.wantState(t, lambdaidem.Released)
+			})
+		})
+	}
+}

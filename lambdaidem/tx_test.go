@@ -876,7 +876,8 @@ func TestX8_UnsettledRejectionOverAnEarlierRecordIsUnknown(t *testing.T) {
 					_, _ = r.later(func(context.Context, request) (response, error) { return response{}, earlier }).handler(t.Context(), first())
 					time.Sleep(5 * time.Minute)
 					l.fail(acquire, requestLost)
-					// The first transaction would create a record. The next one takes over the earlier record.
+					// The first transaction would create a record. The next one takes over the
+					// earlier record.
 					l.fail(commit, nil, unsettled(verdict))
 					wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrOutcomeUnknown)
 					l.wantDone(t)
