@@ -24,6 +24,9 @@ type jsonField struct {
 	byPointer bool   // the field belongs to a struct that is embedded by pointer
 	quoted    bool   // the option "string" applies: the value is written inside a JSON string
 	path      string // the Go expression for the field, such as "Base.ID"
+
+	// plainZero and addressableZero return the results of the method zero. They compute them once.
+	plainZero, addressableZero func() (text string, omitted bool)
 }
 
 // hiddenField describes an exported struct field that encoding/json does not write, although no tag

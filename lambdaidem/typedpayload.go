@@ -194,7 +194,7 @@ func (c *typedJSON) field(f *jsonField, v reflect.Value) (leaveOut bool, err err
 	if v.IsZero() && (!f.byPointer || c.bare) && !isIgnored {
 		return true, nil
 	}
-	zeroText, zeroIsOmitted := f.zero(v)
+	zeroText, zeroIsOmitted := f.zero(v.CanAddr())
 	switch isOmitted := f.isOmitted(v); {
 	case isOmitted && (zeroIsOmitted || isIgnored):
 		return true, nil
@@ -213,17 +213,21 @@ func (c *typedJSON) field(f *jsonField, v reflect.Value) (leaveOut bool, err err
 	return !isIgnored && string(c.text[start:]) == zeroText, nil
 }
 
-// zero returns what encoding/json writes for the field if its value is zero. It takes the type of
-// the zero value, and whether the value is addressable, from v. If encoding/json omits the field,
-// omitted is true. Otherwise text is the text of the zero value, or "" if one of its methods fails
-// or panics.
-func (f *jsonField) zero(v reflect.Value) (text string, omitted bool) {
+// zero returns what encoding/json writes for the field if its value is zero, and addressable or not.
+// If encoding/json omits the field, omitted is true. Otherwise text is the text of the zero value,
+// or "" if one of its methods fails or panics.
+func (f *jsonField) zero(addressable bool) (text string, omitted bool) {
+	if addressable {
+		return f.addressableZero()
+	}
+	return f.plainZero()
+}
+
+// textOf returns what encoding/json writes for the field if its value is the zero value zero. For
+// the results, see the method zero.
+func (f *jsonField) textOf(zero reflect.Value) (text string, omitted bool) {
 	if f.byPointer { // if the whole struct is zero, the embedded pointer is nil
 		return "", true
-	}
-	zero := reflect.Zero(v.Type())
-	if v.CanAddr() {
-		zero = reflect.New(v.Type()).Elem()
 	}
 	defer func() { _ = recover() }()
 	if f.isOmitted(zero) {
@@ -338,6 +342,12 @@ func fieldsOf(t reflect.Type) []jsonField {
 		return known.([]jsonField) //nolint:forcetypeassert // nothing else is stored
 	}
 	fields, _ := jsonFields(t)
+	for i := range fields {
+		f := &fields[i]
+		of := t.FieldByIndex(f.index).Type
+		f.plainZero = sync.OnceValues(func() (string, bool) { return f.textOf(reflect.Zero(of)) })
+		f.addressableZero = sync.OnceValues(func() (string, bool) { return f.textOf(reflect.New(of).Elem()) })
+	}
 	fieldLists.Store(t, fields)
 	return fields
 }
