@@ -18,6 +18,19 @@ type PurgeOptions struct {
 
 	// Match reports whether to purge a record. Purge does not call it concurrently.
 	// Default: nil, which selects all records.
+	//
+	// Purge also calls Match for each part of an answer. The Record then has only the record's ID,
+	// Scope and Token, and in StartedAt the time at which the part was written. Purge deletes a part
+	// that Match selects, except in these cases:
+	//
+	//   - A record refers to the part. Purge deletes such a part only with the record's answer. If a
+	//     purge is interrupted, the record still refers to the parts that are left, so that the
+	//     next purge can delete them.
+	//   - The attempt that wrote the part is in progress, and may store a reference to it.
+	//   - The part was written less than an hour ago, and its record is not completed yet. A delayed
+	//     request may store a reference to it.
+	//   - The item with the record's id is not a record of this package, so nobody knows whether it
+	//     refers to the part.
 	Match func(lambdaidem.Record) bool
 
 	// Forget erases the answers and steps of completed and released records, and makes the records
@@ -92,8 +105,9 @@ const opPurge = "purge"
 //     PurgeOptions.Forget in released records only.
 //   - A record in progress is changed only by PurgeOptions.Steps, and never while its lease is
 //     live.
-//   - Parts of erased answers are deleted, and so are most parts to which no record refers; see
-//     below.
+//   - An answer larger than Options.MaxInline is stored in parts, which are items of their own.
+//     Purge deletes the parts of erased answers. It also deletes parts to which no record refers;
+//     see PurgeOptions.Match.
 //
 // A purge changes nothing outside the table. A guard's cache (lambdaidem.Options.Cache) may replay
 // an erased answer until the cache entry expires. Backups, streams and logs keep their copies. A
@@ -104,21 +118,6 @@ const opPurge = "purge"
 // *[lambdaidem.StoreError], or an error from PurgeOptions.Pace or OperatorOptions.Random. The
 // current page may then be partly purged, and PurgeProgress.After resumes the purge at the
 // beginning of that page.
-//
-// # Parts of answers
-//
-// A store divides a large answer into parts. Each part is an item of its own in the table, and the
-// record refers to these items. When a record loses its answer, it keeps a list of the parts until
-// all of them are deleted. So a later purge can finish a purge that was interrupted.
-//
-// For each part in the table, Purge calls Match with a Record that has only the record's ID, Scope
-// and Token, and in StartedAt the time at which the part was written. If Match returns true and no
-// record refers to the part, Purge deletes the part, except in these cases:
-//
-//   - The record is in progress under the token of the attempt that wrote the part.
-//   - The item with the record's id is not a record of this package.
-//   - The part was written less than an hour ago, and no attempt has completed the record yet. The
-//     record may refer to the part later.
 //
 // If a purge has deleted parts, repeat the purge an hour later. A delayed request may have written
 // a part again, which only another purge or TTL deletes.

@@ -41,13 +41,13 @@ type attempt struct {
 	entry         *cacheEntry
 
 	// What the handler has done.
-	started     bool         // the handler has been started
-	enlist      enlisting    // the writes that the handler enlists
-	inner       innerCalls   // the guarded calls that the handler makes
-	callsBegun  atomic.Int64 // how many guarded calls have begun inside the handler; only the outermost attempt counts
-	askedForKey atomic.Bool  // the handler has called DownstreamKey
-	takenOver   bool         // the record is not released, and another attempt may carry out the call
-	leftEffects bool         // the result of mayHaveLeftEffects, once the call's answer depends on the record of another attempt
+	started       bool         // the handler has been started
+	enlist        enlisting    // the writes that the handler enlists
+	inner         innerCalls   // the guarded calls that the handler makes
+	callsBegun    atomic.Int64 // how many guarded calls have begun inside the handler; only the outermost attempt counts
+	askedForKey   atomic.Bool  // the handler has called DownstreamKey
+	anotherMayRun bool         // this attempt has failed without releasing the record, and another attempt may carry out the call
+	leftEffects   bool         // the result of mayHaveLeftEffects, once the call's answer depends on the record of another attempt
 
 	// How the record is completed.
 	txRejected      bool       // the database has rejected the transaction with the handler's writes

@@ -141,11 +141,12 @@ func (e shownOnly) Error() string { return e.err.Error() }
 // the answer.
 //
 // After a run with FailOpen, the store may still be failing. If the handler has enlisted no writes,
-// complete then differs from the above in two ways:
+// complete then spends less time:
 //
-//   - It gives up after Options.CleanupTimeout.
-//   - If the answer is a success, complete tries to store it only once. The caller receives this
-//     answer even if it is not stored; see mustStore.
+//   - It tries to store a success only once, and the caller receives the success even if it is not
+//     stored; see mustStore.
+//   - For any other answer, it gives up after Options.CleanupTimeout, and the caller receives
+//     ErrOutcomeUnknown.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
 	var cancel context.CancelFunc

@@ -33,7 +33,7 @@ func (a *attempt) lost(ctx context.Context, rec Record, mustStore bool) decision
 //   - Otherwise the caller receives the failure. But ErrInProgress replaces a final failure, such as
 //     a 402: the client would not retry, although the other attempt may succeed.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
-	a.takenOver = true
+	a.anotherMayRun = true
 	recMeaning := a.meaningOf(rec)
 	switch {
 	case recMeaning == isFinished, recMeaning == isMismatch:

@@ -36,8 +36,9 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	}
 	if end.outcome == OutcomeReleased && !a.txMayCommit {
 		if rec.State == InProgress {
-			// An attempt with a lease has probably died. Take over the record, so that the other
-			// attempt can't complete it after the caller has been told of this attempt's failure.
+			// The lease in the record has ended, but the attempt that held it may still be running.
+			// Take over the record, so that this attempt can't complete it after the caller has
+			// been told of the failure.
 			if d, acquired := a.acquire(context.WithoutCancel(ctx)); !acquired {
 				return d
 			}
@@ -75,7 +76,8 @@ func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 }
 
 // checkRecord reads the record of an optimistic attempt that has no answer to store. Another
-// attempt may have stored an answer or taken the lease, because this attempt has no lease.
+// attempt may have stored an answer or taken the lease, because this attempt has no lease. A record
+// is free for a call if meaningOf returns isFree.
 //
 //   - If the record is free for this call, decided is false, err is nil, and rec is the record.
 //   - If the record can't be read, decided is false, err is not nil, and d refuses the call.

@@ -25,9 +25,9 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // an earlier request of this attempt has committed
 		return a.replay(ctx, rec, EventNew), nil
 	case a.failedOpen && (rec.State == Absent || a.txMayCommit):
-		// rec is absent if there is no record, or if the release failed. In both cases, another
-		// attempt may be running without a lease.
-		a.takenOver = true
+		// rec is absent if there is no record, or if the release failed. Then other attempts may
+		// have failed open too, and may carry out the call.
+		a.anotherMayRun = true
 		if a.txMayCommit || final {
 			a.report(ctx, EventUncertain, cause)
 			return a.unknown(shownOnly{cause}), nil
@@ -43,19 +43,20 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 		// The record may be unchanged. An earlier transaction of this attempt may then still commit
 		// or, after the end of the lease, another attempt may carry out the call. So the caller
 		// must not receive the failure.
-		a.takenOver = a.leaseMayHaveEnded()
-		if a.takenOver {
+		a.anotherMayRun = a.leaseMayHaveEnded()
+		if a.anotherMayRun {
 			a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased)
 		}
-		if a.txMayCommit || final && a.takenOver {
+		if a.txMayCommit || final && a.anotherMayRun {
 			return a.unknown(err), nil
 		}
 	}
 	return decision{}, nil
 }
 
-// releaseAfterRun releases the record after the handler has failed. It returns what the caller
-// receives instead of the failure, or the zero decision.
+// releaseAfterRun releases the record after the handler has failed. The caller receives the failure
+// if releaseAfterRun returns the zero decision. Otherwise the caller receives the decision, for
+// example a replay because another attempt has stored an answer.
 func (a *attempt) releaseAfterRun(ctx context.Context, end ending) decision {
 	d, takenOver := a.release(ctx, end.err, end.final)
 	if takenOver == nil {
@@ -126,7 +127,7 @@ func (a *attempt) lease() Lease {
 // the record, outcomeLeft returns OutcomeUncertain, because the result of the call then depends on
 // the other attempt. a is nil if the handler ran unguarded.
 func (a *attempt) outcomeLeft(o Outcome) Outcome {
-	if a != nil && a.takenOver {
+	if a != nil && a.anotherMayRun {
 		return OutcomeUncertain
 	}
 	return o

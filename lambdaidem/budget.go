@@ -190,9 +190,11 @@ func (b *budget) finishContext(ctx context.Context) (context.Context, context.Ca
 // already.
 const longestFinish = 15 * time.Minute
 
-// cleanupContext returns the context for releasing a record, or for the transaction of an unguarded
-// call. The context ignores cancellation of the request's context. It ends at cleanupEnd or, to
-// leave time for sending the answer, at finishEnd if that is earlier and has not passed.
+// cleanupContext returns the context for releasing a record, for the transaction of an unguarded
+// call, or for storing an answer after a run with FailOpen. The context ignores cancellation of the
+// request's context. It ends at finishEnd, to leave time for sending the answer, but no later than
+// cleanupEnd. If finishEnd has passed, the context ends at cleanupEnd, so that there is some time
+// for the cleanup.
 func (b *budget) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.cleanupEnd()
 	if due := b.finishEnd(); time.Until(due) > 0 {

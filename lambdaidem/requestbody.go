@@ -41,9 +41,9 @@ func (h *guarded) readBody(r *http.Request, reqTarget target) ([]byte, *Error) {
 }
 
 // bodyLength returns the number of bytes in the body that the client sent, or -1 if it is unknown.
-// The number is r.ContentLength or, without a Content-Length, original.bytesRead, the number of
-// bytes that handlers and readBody have read. Call bodyLength only after the body was read to its
-// end. An outer handler that replaces the body must set r.ContentLength.
+// Call bodyLength only after the body was read to its end. Without a Content-Length, the result is
+// the number of bytes that handlers and readBody have read. If an outer handler replaces the body
+// and does not set r.ContentLength, the result is wrong.
 func bodyLength(r *http.Request) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI

@@ -23,10 +23,9 @@ type storedAnswer struct {
 	// MultiValueHeaders are stored like those of any other header. A replay sends both maps,
 	// because the gateway decides how to combine their values.
 	Beside map[string]string `json:"beside,omitempty"`
-	// Added lists names of headers. A replay appends the stored values of these headers to the
-	// values of outer handlers, such as middleware. For any other stored header, a replay replaces
-	// the values. Added is set only for net/http responses, whose headers may come from outer
-	// handlers too.
+	// Added lists the stored headers that a replay adds to the response. If an outer handler, such as
+	// middleware, has already set such a header, the response has the values of both. Any other
+	// stored header replaces what outer handlers have set. Added is set only for net/http responses.
 	Added []string `json:"added,omitempty"`
 	// Removed lists the names of headers that an outer handler had set and that the guarded handler
 	// then deleted. A replay deletes these headers too. Removed is set only for net/http responses.

@@ -55,7 +55,7 @@ type Env struct {
 const ahead = 2 * time.Hour
 
 // NewEnv returns an Env for tests of store. The records of the Env have ids that no other Env
-// uses. To run a step again, make another Env.
+// uses. To run a test of the store twice, make two Envs.
 func NewEnv(store lambdaidem.Store) Env {
 	return Env{
 		Store:  store,

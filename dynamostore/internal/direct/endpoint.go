@@ -49,8 +49,7 @@ func (t *Transport) endpoint(ctx context.Context, creds *aws.Credentials, r *wir
 		known = &t.several
 		// Let the SDK's client send a transaction that names a table by its ARN, because the
 		// endpoint can depend on the ARN. The cache has only one endpoint for all transactions of
-		// an account. Also let the SDK's client send an invalid transaction, with a write that
-		// names no table.
+		// an account. If a write names no table, let the SDK's client return its error.
 		if slices.ContainsFunc(r.Tables, func(table string) bool { return table == "" || strings.HasPrefix(table, "arn:") }) {
 			return nil, errors.New("a table of the transaction is given by its ARN, or by none")
 		}

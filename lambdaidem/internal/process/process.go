@@ -34,8 +34,8 @@ func (p *Process) Kill() { p.dead.Store(true) }
 // Dead reports whether the process was killed.
 func (p *Process) Dead() bool { return p.dead.Load() }
 
-// EndIfDead calls runtime.Goexit, which ends the calling goroutine, if ctx belongs to a
-// process that was killed. Otherwise, and always outside tests, it does nothing.
+// EndIfDead calls runtime.Goexit, which ends the calling goroutine, if ctx belongs to a simulated
+// process that a test has killed. Otherwise it does nothing. Only tests simulate processes.
 func EndIfDead(ctx context.Context) {
 	if p := Of(ctx); p != nil && p.Dead() {
 		runtime.Goexit()
