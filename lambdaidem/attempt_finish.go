@@ -194,8 +194,9 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			c = c.with(a.withoutAnswer(end))
 			continue
 		}
-		// If a claim was applied but its reply was lost, the record is in progress until this
-		// attempt completes it. A conflict with another transaction passes quickly, so try again.
+		// Try again if the answer must be stored. Otherwise try again only if both are true: the
+		// record may be in progress because of this attempt's claim, whose reply was lost, and the
+		// error is a conflict with another transaction, which passes quickly.
 		mayRetry := mustStore || a.mayHoldLease && reasonOf(err) == ReasonConflict
 		if !mayRetry || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
 			break

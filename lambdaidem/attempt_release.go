@@ -25,8 +25,8 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // an earlier request of this attempt has committed
 		return a.replay(ctx, rec, EventNew), nil
 	case a.failedOpen && (rec.State == Absent || a.txMayCommit):
-		// rec is absent if there is no record, or if the release failed. Then other attempts may
-		// have failed open too, and may carry out the call.
+		// This attempt runs without a lease, and others may, too. Nothing shows that none of them
+		// carries out the call: there is no record, or the release failed.
 		a.anotherMayRun = true
 		if a.txMayCommit || final {
 			a.report(ctx, EventUncertain, cause)

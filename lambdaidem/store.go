@@ -63,8 +63,10 @@ type Store interface {
 
 // KeptAfterExpiry is how long a store keeps a record after it has expired: one hour. The kept
 // record makes the database refuse claims that arrive late. The condition of a claim is that there
-// is no record, or that the record had expired at Claim.Now, when the claim was made. If the record
-// were deleted, the database would grant a late claim to an attempt that no longer exists.
+// is no record, or that the record had expired at Claim.Now, when the claim was made. A claim that
+// was made before the expiry, and arrives after it, fails this condition as long as the record is
+// kept. If the record were deleted, the database would grant the claim to an attempt that no longer
+// exists.
 //
 // The claims that can arrive latest are in transactions of attempts without a lease. They arrive
 // within 55 minutes after Claim.Now, the sum of these times:

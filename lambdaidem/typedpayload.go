@@ -213,9 +213,10 @@ func (c *typedJSON) field(f *jsonField, v reflect.Value) (leaveOut bool, err err
 	return !isIgnored && string(c.text[start:]) == zeroText, nil
 }
 
-// zero returns what encoding/json writes for the field if its value is zero, and addressable or not.
-// If encoding/json omits the field, omitted is true. Otherwise text is the text of the zero value,
-// or "" if one of its methods fails or panics.
+// zero returns what encoding/json writes for the field if its value is zero. If encoding/json omits
+// the field, omitted is true. Otherwise text is the text of the zero value, or "" if its MarshalJSON
+// or MarshalText method fails or panics. Pass the result of [reflect.Value.CanAddr] for the field:
+// encoding/json calls the methods of a pointer only for an addressable value.
 func (f *jsonField) zero(addressable bool) (text string, omitted bool) {
 	if addressable {
 		return f.addressableZero()
