@@ -20,15 +20,15 @@ type PurgeOptions struct {
 	// Default: nil, which selects all records.
 	//
 	// Purge also calls Match for each part of an answer. The Record then has only the record's ID,
-	// Scope and Token, and in StartedAt the time at which the part was written. Purge deletes a part
-	// that Match selects, except in these cases:
+	// Scope and Token, and in StartedAt the time at which the part was written. Purge deletes a
+	// part that Match selects, except in these cases:
 	//
-	//   - A record refers to the part. Purge deletes such a part only with the record's answer. If a
-	//     purge is interrupted, the record still refers to the parts that are left, so that the
+	//   - A record refers to the part. Purge deletes such a part only with the record's answer. If
+	//     a purge is interrupted, the record still refers to the parts that are left, so that the
 	//     next purge can delete them.
 	//   - The attempt that wrote the part is in progress, and may store a reference to it.
-	//   - The part was written less than an hour ago, and its record is not completed yet. A delayed
-	//     request may store a reference to it.
+	//   - The part was written less than an hour ago, and its record is not completed yet. A
+	//     delayed request may store a reference to it.
 	//   - The item with the record's id is not a record of this package, so nobody knows whether it
 	//     refers to the part.
 	Match func(lambdaidem.Record) bool
@@ -53,12 +53,12 @@ type PurgeOptions struct {
 	// [lambdaidem.KeptAfterExpiry].
 	Forget bool
 
-	// Steps also erases the results of steps in released records and in records whose
-	// attempt died. Without these results, the next attempt would repeat the steps. So
-	// the purge completes such a record without an answer, and no retry runs the handler
-	// again. A record that has expired stays expired, so a retry runs the handler as if
-	// there were no record. Default: false, which leaves the steps and counts these records
-	// in PurgeProgress.KeptSteps.
+	// Steps also erases the results of steps in released records and in records whose attempt died.
+	// Without these results, the next attempt would repeat the steps. So the purge also completes
+	// such a record without an answer, and no retry runs the handler again. The exception is a
+	// record that has expired: it loses its steps too, but a retry runs the handler, as after any
+	// expiry. Default: false, which leaves the steps and counts these records in
+	// PurgeProgress.KeptSteps.
 	Steps bool
 
 	// DryRun makes the purge count the records that it would change, and change none.

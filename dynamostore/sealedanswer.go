@@ -153,8 +153,8 @@ func (s *Store) shown(itm *item) lambdaidem.Record {
 // decrypted returns the record in an item, with the results of its steps decrypted. The attempt
 // that holds the record's lease calls decrypted, because its handler needs the results.
 //
-// The error is a StoreError. The item comes from the reply to a write of the attempt. This write
-// may have been applied, so NotApplied is false.
+// The error is a StoreError whose NotApplied is false: the item is from the reply to a write of the
+// attempt. This write, or an earlier try of it, may have been applied.
 func (s *Store) decrypted(ctx context.Context, op string, itm *item) (lambdaidem.Record, error) {
 	r := s.trusted(itm)
 	if len(itm.Steps) == 0 || !itm.sealsSteps() && !s.opts.Encryption.Only {

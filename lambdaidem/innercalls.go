@@ -238,10 +238,11 @@ var (
 	errUncertainCause = errors.New("the handler's error tells the client not to repeat the request, but its outcome is uncertain")
 )
 
-// decideOutcome decides the outcome of a handler that has returned, by the table at the top of this
-// file. o is the outcome that follows from the handler's answer alone. A step that is still running
-// counts like an inner call that is still running. A step whose stored result can't be decoded
-// counts like an inner call that was refused.
+// decideOutcome returns the outcome of a handler that has returned: whether its answer is stored,
+// its record released, or neither, because nobody knows what the handler did. o is the outcome that
+// follows from the handler's answer alone. The table at the top of this file says how inner calls
+// change o. Steps change it in the same way: one that is still running like an inner call that is
+// still running, and one whose stored result can't be decoded like an inner call that was refused.
 //
 // If the caller must not receive the handler's answer, reason says why. Otherwise reason is nil.
 func (a *attempt) decideOutcome(o Outcome, answer answerTells) (settled Outcome, reason error) {

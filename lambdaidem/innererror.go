@@ -209,9 +209,9 @@ func withoutInnerError(err error) error {
 	}
 }
 
-// innerRefusal is Error.Err in the refusal of an inner call. It says which call was refused, and
-// why. If the handler returns the refusal as its own error, the event that reports the error has
-// this text.
+// innerRefusal says which guarded call inside a handler was refused, and why. When the guard
+// refuses such a call with an Error, it sets the Error's field Err to an innerRefusal. If the
+// handler then returns the Error as its own, the event that reports it has this text.
 type innerRefusal struct {
 	route  string // the operation or route
 	record string // the record's id

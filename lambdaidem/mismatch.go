@@ -68,8 +68,9 @@ func (c *call) mayReplace(rec Record) bool {
 		// No attempt for this record has had an effect, so a client may correct its request.
 		return true
 	case BoundByDownstreamKey:
-		// Allow payloads that can't be compared. This is safe: the handler sends other services the
-		// same idempotency key as before, so they refuse a changed payload.
+		// The earlier attempt has had no effect but calls to other services with the keys that
+		// DownstreamKey returned. A new attempt sends the same keys, so these services don't repeat
+		// an effect, and refuse a changed payload. So allow a payload that can't be compared.
 		return c.comparePayload(rec.Fingerprint) != anotherPayload
 	default:
 		// Require the same payload. With another payload, the handler could make its inner call

@@ -89,9 +89,9 @@ type Options struct {
 	// Lambda Managed Instances, where it can be up to 90 minutes. With a shorter TTL, the
 	// guarantees still hold, but an answer may be refused, or expire early:
 	//
-	//   - The record of a running attempt, which a longer TTL would keep, expires MaxSkew and a
-	//     second after its lease. If the handler returns later than that, its answer and its
-	//     enlisted writes are refused, even if no retry has come.
+	//   - The record of a running attempt expires soon after its lease has ended: after MaxSkew and
+	//     a second. If the handler returns later than that, its answer and its enlisted writes are
+	//     refused, even if no retry has come.
 	//   - The TTL of an answer counts from the time when its handler returned. If an outage of the
 	//     database delays the storing of the answer, the answer is replayed for less than TTL.
 	TTL time.Duration
@@ -328,9 +328,9 @@ type Options struct {
 	// store may have a lower limit: dynamostore stores at most about 392 KB, including the overhead
 	// of encryption.
 	//
-	// Storing a step writes all steps of the record again. DynamoDB also charges for the size of the
-	// record when it refuses a duplicate's claim. So while a record has steps, every duplicate costs
-	// one more write unit for each KB of the steps.
+	// Storing a step writes all steps of the record again. DynamoDB also charges for the size of
+	// the record when it refuses a duplicate's claim. So while a record has steps, every duplicate
+	// costs one more write unit for each KB of the steps.
 	MaxStepBytes int
 
 	// Clock returns the current time. Set it in tests only. Default: time.Now.
