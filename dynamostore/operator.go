@@ -28,8 +28,8 @@ type OperatorOptions struct {
 
 	// Again allows Settle to replace an answer that an operator gave before. Callers may
 	// have received the first answer, and functions with lambdaidem.Options.Cache may
-	// replay it until it leaves their caches. The record keeps both operations. The
-	// answer of a handler is never replaced. Default: false.
+	// replay it until it leaves their caches. The record's history of operations shows both
+	// answers' operations. The answer of a handler is never replaced. Default: false.
 	Again bool
 
 	// TTL is how long a record is kept after it is released or settled. The expiry is

@@ -65,10 +65,11 @@ func (o *Operator) write(ctx context.Context, inspected Inspected, request *oper
 	return now, ErrRecordChanged
 }
 
-// isSameAttempt reports whether current and oldRec, an earlier state of the record, are of the same
-// attempt. If so, an operator's change that is not in current.Operations was not applied. Otherwise
-// the change may have been applied: if the record has expired since then, a later attempt may have
-// created it again, without Operations.
+// isSameAttempt reports whether current and oldRec, two states of a record, are of the same
+// attempt. An operator's change was made to oldRec, its reply was lost, and the change is not in
+// the list of operations of the current record. If isSameAttempt returns true, the change was not
+// applied. Otherwise it may have been applied: the record may then have expired, and a later
+// attempt may have created it again, with an empty list.
 func isSameAttempt(current, oldRec lambdaidem.Record) bool {
 	return current.State != lambdaidem.Absent && current.Attempt == oldRec.Attempt && current.StartedAt.Equal(oldRec.StartedAt)
 }

@@ -100,11 +100,9 @@ const opPurge = "purge"
 //
 //   - A completed record loses its answer or failure. The record itself stays until its TTL, so no
 //     retry runs the handler a second time. A retry gets [lambdaidem.ErrAnswerUnavailable].
-//   - The results of steps stay in records that are released or in progress, because the next
-//     attempt needs them. PurgeOptions.Steps erases them in both kinds of records, and
-//     PurgeOptions.Forget in released records only.
-//   - A record in progress is changed only by PurgeOptions.Steps, and never while its lease is
-//     live.
+//   - A record that is released or in progress keeps the results of its steps, because the next
+//     attempt needs them. PurgeOptions.Steps and PurgeOptions.Forget change that.
+//   - A record whose lease is live is never changed.
 //   - An answer larger than Options.MaxInline is stored in parts, which are items of their own.
 //     Purge deletes the parts of erased answers. It also deletes parts to which no record refers;
 //     see PurgeOptions.Match.
@@ -119,8 +117,8 @@ const opPurge = "purge"
 // current page may then be partly purged, and PurgeProgress.After resumes the purge at the
 // beginning of that page.
 //
-// If a purge has deleted parts, repeat the purge an hour later. A delayed request may have written
-// a part again, which only another purge or TTL deletes.
+// If a purge has deleted parts, repeat the purge an hour later. A request that was delayed for up
+// to an hour may have written a part again, which only another purge or TTL deletes.
 func (o *Operator) Purge(ctx context.Context, optFns ...func(*PurgeOptions)) iter.Seq2[PurgeProgress, error] {
 	var opts PurgeOptions
 	for _, fn := range optFns {

@@ -22,8 +22,9 @@ func (p *purge) erasesSteps(itm *item, clock databaseClock) bool {
 	return itm.Status == lambdaidem.InProgress && !itm.record().LeaseLiveAt(clock.now().Add(-p.o.opts.MaxSkew))
 }
 
-// leavesForgetUndone reports whether PurgeOptions.Forget is set and the record has not expired.
-// eraseSteps does not make such a record expire, so the record needs a second purge.
+// leavesForgetUndone reports whether the record still has to be forgotten after eraseSteps:
+// PurgeOptions.Forget is set, and the record has not expired. Forget makes only completed and
+// released records expire, and eraseSteps has just completed this one. A second purge forgets it.
 func (p *purge) leavesForgetUndone(itm *item, clock databaseClock) bool {
 	return p.opts.Forget && !itm.record().GoneAt(clock.now())
 }

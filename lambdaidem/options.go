@@ -152,18 +152,18 @@ type Options struct {
 	// [ErrWriteInvalid].
 	//
 	// A guarded call that the handler makes, an inner call, may change the outcome that this
-	// function returns; see docs/effects.md, "Guarded calls inside a handler". It never does so for
-	// a response with a status of 200 to 399 for which this function returns [OutcomeSucceeded] or
-	// [OutcomeFailed]. For other responses, there are two rules:
+	// function returns; see docs/effects.md, "Guarded calls inside a handler". There are two rules.
+	// They don't apply to a response with a status of 200 to 399 for which this function returns
+	// [OutcomeSucceeded] or [OutcomeFailed].
 	//
 	//   - If an inner call was refused and may succeed later, the response is not stored. Under
 	//     policy [Rerun], a retry can then run the handler and the inner call again.
 	//   - If it is unknown whether an inner call had its effect, the response is not stored, and no
 	//     retry runs the handler before the lease has ended.
 	//
-	// If a rule changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead of the
-	// response. If a rule applies and the response is a final failure, such as a 402, the client
-	// always gets the 503, because it would not retry after the 402.
+	// If one of these rules changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead of
+	// the response. A final failure, such as a 402, is replaced even if this function has already
+	// returned the outcome that the rule demands, because the client would not retry after the 402.
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler without a lease if a request to the store fails. A retry may then
 	// run the handler again. The event [EventFailedOpen] reports each such run. Default: false; the

@@ -214,8 +214,8 @@ type stepStory struct {
 	steps lambdaidem.StepStore
 }
 
-// stepStory returns a new stepStory about the record with the given name. It returns nil if the
-// store is not a StepStore.
+// stepStory returns a stepStory, which makes a test's calls to the store for the record with the
+// given name. It returns nil if the store is not a StepStore.
 func (e Env) stepStory(ctx context.Context, name string) *stepStory {
 	steps, ok := e.Store.(lambdaidem.StepStore)
 	if !ok {
