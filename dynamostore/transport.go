@@ -34,8 +34,8 @@ const (
 // the client's settings, such as tracing. If it is false, such a setting is an error too, and the
 // store uses the SDK's client.
 //
-// This value is a placeholder, which the function init in the file direct.go replaces. Without that
-// file, the SDK's client sends every request.
+// This value is a placeholder, which the function init in the file direct.go replaces. If somebody
+// deletes that file, to do without the direct transport, the SDK's client sends every request.
 var directTransport = func(*wire.Client, *dynamodb.Client, bool) (wire.DirectTransport, error) {
 	return nil, errors.New("this program is built without the direct transport")
 }

@@ -7,13 +7,18 @@ import (
 )
 
 // release releases the attempt's record, so that a retry runs the handler again. cause is the error
-// to report and to store as the record's last failure, or nil. final says that a client that
-// receives the failure stops retrying. Such a client must not receive the failure if another
-// attempt may carry out the call.
+// to report and to store as the record's last failure, or nil. If final is true, the client would
+// stop retrying after this failure.
 //
-// If d is not zero, the caller receives d instead of the failure. For example, the release may find
-// that a transaction of this attempt, whose reply was lost, has stored an answer; d replays it. If
-// another attempt has taken over the record, takenOver is that record. Otherwise takenOver is nil.
+// If d is not zero, the client must receive d instead of the failure:
+//
+//   - a replay, if an earlier transaction of this attempt, whose reply was lost, has stored an
+//     answer
+//   - ErrOutcomeUnknown, if such a transaction may still be applied, or if final is true and
+//     another attempt may carry out the call
+//
+// If another attempt has taken over the record, takenOver is that record. Otherwise takenOver is
+// nil.
 func (a *attempt) release(ctx context.Context, cause error, final bool) (d decision, takenOver *Record) {
 	rec, err := a.sendRelease(ctx, cause)
 	if err != nil && a.failedOpen && a.mayHoldLease {

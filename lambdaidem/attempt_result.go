@@ -28,10 +28,10 @@ func (a *attempt) withoutAnswer(end ending) Result {
 	return r
 }
 
-// emptyResult returns a result without Value and Failure. The caller adds one of the two. Each
-// result of an attempt has a different time in the field At, so that isResult can tell the results
-// apart. emptyResult also sets lastResultMade to the current time: the age of a cached result
-// counts from that time.
+// emptyResult returns a result without Value and Failure. The caller adds one of the two. The field
+// At is the current time in whole milliseconds, or later: each result of an attempt has a different
+// At, so that isResult can tell the results apart. emptyResult also sets lastResultMade to the
+// current time, from which the age of a cached result counts.
 func (a *attempt) emptyResult(end ending) Result {
 	a.lastResultMade = a.g.opts.Clock()
 	now := a.lastResultMade.Truncate(time.Millisecond)

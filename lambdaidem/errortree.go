@@ -155,8 +155,8 @@ func isGuardsCode(err error) bool {
 }
 
 // isCodeOfRefusal reports whether err itself, not an error that it wraps, is a Code with which a
-// guard may refuse a call. The result true does not prove that a call was refused: if the stored
-// result of a step can't be read, Step returns an error with the Code ErrAnswerUnreadable.
+// guard may refuse a call. This does not prove that a call was refused, because [Step] uses some of
+// these codes too: it returns ErrAnswerUnreadable if it can't read the stored result of a step.
 func isCodeOfRefusal(err error) bool {
 	code, ok := err.(Code) //nolint:errorlint // the error itself alone
 	return ok && codedAs[code] != nil

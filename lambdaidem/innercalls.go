@@ -48,13 +48,13 @@ func (a *attempt) innerOutcome() Outcome {
 	return innerOutcome
 }
 
-// releasedEnding returns how the attempt's call has ended, for the outer handler that made the
-// call. It assumes that the call's record is released:
+// releasedEnding returns the innerEnding of an attempt whose record is released:
 //
-//   - OutcomeUncertain: a guarded call that the attempt's handler made is still running, or its
+//   - OutcomeUncertain: a guarded call that this attempt's handler made is still running, or its
 //     outcome is unknown.
-//   - OutcomeReleased: the attempt's call may be half done, and a retry may complete it.
-//   - "": the attempt's call does not affect the outcome of the outer handler.
+//   - OutcomeReleased: this attempt may have had a part of its effects, and a retry may complete
+//     them.
+//   - "": this attempt has had no effect.
 func (a *attempt) releasedEnding() Outcome {
 	// If one of these conditions is true, the call may be half done. An optimistic attempt writes
 	// no record when it is released, so nothing prevents a transaction that it sent earlier from

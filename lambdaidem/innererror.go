@@ -36,9 +36,9 @@ func (e *innerError) Error() string { return e.err.Error() }
 // Is is called by errors.Is. It reports whether target matches one of these:
 //
 //   - ErrRetryable, if e.retryable is set;
-//   - an error in e.err's tree of wrapped errors, unless it is hidden. Hidden are the codes and
-//     errors of calls that the inner call's function made: the outer handler could mistake them for
-//     refusals of the inner call itself. See anyShown.
+//   - an error in e.err's tree of wrapped errors. But if the inner call's function has made guarded
+//     calls of its own, their codes and errors don't match: the outer handler would mistake them
+//     for those of the inner call. See anyShown.
 //
 // If e.stored is set, a target that is a Code or an *Error can match only the stored failure.
 func (e *innerError) Is(target error) bool {

@@ -220,13 +220,13 @@ type Options struct {
 	// round trip to the database instead of two. Default: false.
 	//
 	// Set Optimistic only if enlisted writes are the handler's only effects. A duplicate runs the
-	// handler too, unless the answer is in Options.Cache. The database then refuses the duplicate's
-	// transaction, but any other effect of the run would happen twice.
+	// handler too, unless the answer is in Options.Cache. After such a run, the database refuses
+	// the duplicate's transaction, but any other effect of the run would happen twice.
 	//
 	// The handler has at most 30 minutes from the beginning of its attempt, less Reserve. Its
-	// context ends then. A write sent later could wrongly succeed, because the record that would
-	// make it fail may already be deleted; see [KeptAfterExpiry]. If the handler returns after more
-	// than 30 minutes, nothing is written. The client gets the answer of another attempt, or 503
+	// context ends then. If the handler returns after more than 30 minutes, nothing is written: a
+	// completed record, which makes the transaction of a duplicate fail, may expire and be deleted
+	// in that time; see [KeptAfterExpiry]. The client gets the answer of another attempt, or 503
 	// [ErrOutOfTime] if there is none.
 	//
 	// The handler has attempt number 0 and can't use steps. Optimistic requires a store with

@@ -13,8 +13,11 @@ import (
 )
 
 // HTTP sends requests with the user's HTTP client. It also verifies the checksums of responses, and
-// estimates DynamoDB's clock from their Date fields. If a [DirectTransport] has already made the
-// first attempt, HTTP sends nothing and returns the outcome of that attempt to the SDK's client.
+// estimates DynamoDB's clock from their Date fields.
+//
+// A [DirectTransport] makes the first attempt of a request without the SDK's client. If it fails,
+// the SDK's client is called to retry the request. HTTP then returns the outcome of the first
+// attempt to the SDK's client, instead of sending the request again.
 type HTTP struct {
 	users         dynamodb.HTTPClient
 	checksums     bool // verify the checksums of responses
@@ -27,9 +30,9 @@ func newHTTP(users *dynamodb.Options) *HTTP {
 	return &HTTP{users: users.HTTPClient, checksums: !users.DisableValidateResponseChecksum, correctsClock: !users.DisableClockSkewCorrection}
 }
 
-// Do implements dynamodb.HTTPClient for the SDK's client. A [DirectTransport] may already have made
-// the first attempt of a call, to save time. In that case, Do sends nothing and returns the
-// response or error of that attempt, which the SDK's client treats as its own.
+// Do implements dynamodb.HTTPClient for the SDK's client. If a [DirectTransport] has already made
+// the first attempt of a call, the first call of Do sends nothing. It returns the response or error
+// of that attempt, which the SDK's client treats as its own.
 func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
 	if c := callOf(r.Context()); c != nil && c.first != nil {
 		made := c.first
