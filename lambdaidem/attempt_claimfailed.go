@@ -16,7 +16,7 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldR
 		return a.inProgress(ctx), rec, false
 	case recMeaning != isFree:
 		return a.fromRecordAfterRun(ctx, recMeaning, rec), rec, false
-	case a.mayHaveReplacedAnswer(rec):
+	case a.mayHaveReplacedAnswer(rec), rec.StartedAt.After(a.clockStart): // after a later attempt has failed, this one must not succeed
 		return a.inProgress(ctx), rec, false
 	case len(rec.Steps) > 0 && a.failedOpen: // a retry with a lease can use the stored steps
 		return a.inProgress(ctx), rec, false

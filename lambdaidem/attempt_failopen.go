@@ -52,10 +52,33 @@ func (a *attempt) reportFailedOpen(ctx context.Context) {
 // lease, mustStore always returns true. After a run with FailOpen, it returns true for two kinds of
 // answers:
 //
-//   - An answer that ends the client's retries, such as a 402. If another attempt carried out the
-//     call, the client would not learn of it.
+//   - Any answer but a success. If another attempt carried out the call, a client that stops
+//     retrying, for example after a 402, would not learn of it.
 //   - An answer that says that the database has rejected the handler's writes. Another attempt may
 //     make the same writes successfully.
 func (a *attempt) mustStore(end ending) bool {
-	return !a.failedOpen || a.txRejected || end.endsRetries()
+	return !a.failedOpen || a.txRejected || !end.success
+}
+
+// uncertainAfterFailOpen returns what the caller receives if the handler ran because of FailOpen,
+// and nobody knows whether it had an effect. It reads the record first, which may have an answer or
+// another payload.
+func (a *attempt) uncertainAfterFailOpen(ctx context.Context, end ending) decision {
+	ctx, cancel := a.cleanupContext(ctx)
+	defer cancel()
+	start := time.Now()
+	rec, err := a.g.store.Get(ctx, a.id, a.g.opts.Clock())
+	a.addStoreTime(start)
+	if err != nil {
+		a.report(ctx, EventStoreError, err)
+	}
+	recMeaning := a.meaningOf(rec)
+	switch {
+	case recMeaning == isFinished, recMeaning == isMismatch:
+		a.report(ctx, EventLeaseLost, nil)
+		return a.fromRecordAfterRun(ctx, recMeaning, rec)
+	case end.final: // another attempt may carry out the call
+		return a.unknown(shownOnly{end.err})
+	}
+	return decision{}
 }

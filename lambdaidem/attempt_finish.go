@@ -103,7 +103,9 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 		switch {
 		case a.txMayCommit:
 			d = a.unknown(shownOnly{end.err})
-		case end.final && (a.failedOpen || a.leaseMayHaveEnded()): // another attempt may carry out the call
+		case a.failedOpen:
+			d = a.uncertainAfterFailOpen(ctx, end)
+		case end.final && a.leaseMayHaveEnded(): // another attempt may carry out the call
 			d = a.unknown(shownOnly{end.err})
 		}
 	}

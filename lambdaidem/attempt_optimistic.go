@@ -39,7 +39,9 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 			// The lease in the record has ended, but the attempt that held it may still be running.
 			// Take over the record, so that this attempt can't complete it after the caller has
 			// been told of the failure.
-			if d, acquired := a.acquire(context.WithoutCancel(ctx)); !acquired {
+			finish, cancel := a.finishContext(ctx)
+			defer cancel()
+			if d, acquired := a.acquire(finish); !acquired {
 				return d
 			}
 			return a.releaseAfterRun(ctx, end)

@@ -3,10 +3,13 @@ package lambdaidem_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -38,12 +41,117 @@ func TestX5_ARequestThatFailedOpenGetsTheAnswerOfTheRecord(t *testing.T) {
 // A request fails open and fails, and its record has another payload. The handler may have called
 // another service, so the client is told not to use a new key.
 func TestX5_AFailureAfterFailOpenBesideAnotherPayload(t *testing.T) {
-	for name, failure := range map[string]error{"402": noPayment, "402, released": lambdaidem.Retryable(noPayment), "released": errWire} {
+	hold := func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }
+	outcome := func(of503 lambdaidem.Outcome) func(*lambdaidem.Options) {
+		return func(o *lambdaidem.Options) {
+			o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
+				if r.Status == http.StatusServiceUnavailable {
+					return of503
+				}
+				return lambdaidem.DefaultOutcome(r)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		option func(*lambdaidem.Options)
+		out    response
+		err    error
+	}{
+		"402":             {quiet, response{}, noPayment},
+		"402, released":   {quiet, response{}, lambdaidem.Retryable(noPayment)},
+		"402, uncertain":  {quiet, response{}, lambdaidem.Uncertain(noPayment)},
+		"error":           {quiet, response{}, errWire},
+		"error, hold":     {hold, response{}, errWire},
+		"500, hold":       {hold, response{StatusCode: 500}, nil},
+		"503, uncertain":  {outcome(lambdaidem.OutcomeUncertain), response{StatusCode: 503}, nil},
+		"503, to be kept": {outcome(lambdaidem.OutcomeSucceeded), response{StatusCode: 503}, nil},
+	} {
+		for _, transactions := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, transactions: %v", name, transactions), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r, l := withLedger(status(http.StatusCreated), failOpen, c.option)
+					if !transactions {
+						r = newRig(status(http.StatusCreated), failOpen, c.option)
+						l = &ledger{faulty: r.store}
+					}
+					r.send(t, post("k-1", `{"amount":2}`))
+					l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+					wantNoNewKey(t, r.later(func(context.Context, request) (response, error) { return c.out, c.err }).send(t, post("k-1", `{"amount":3}`)))
+				})
+			})
+		}
+	}
+}
+
+// A request has been answered, and a copy of it fails open. Its handler does not know whether it
+// had an effect. The client gets the stored answer. If the record can't be read, the client gets
+// the handler's failure, unless it is final.
+func TestX5_AnUncertainFailureAfterFailOpenReadsTheRecord(t *testing.T) {
+	for name, c := range map[string]struct {
+		failure    error
+		read       fault
+		wantStatus int
+		wantEvent  lambdaidem.Kind
+	}{
+		"402":                 {lambdaidem.Uncertain(noPayment), after(func() { time.Sleep(300 * time.Millisecond) }), http.StatusCreated, lambdaidem.EventReplayed},
+		"503":                 {lambdaidem.Uncertain(lambdaidem.Reject(503, "later", "Later.")), nil, http.StatusCreated, lambdaidem.EventReplayed},
+		"402, no reply":       {lambdaidem.Uncertain(noPayment), requestLost, http.StatusServiceUnavailable, lambdaidem.EventStoreError},
+		"504, no reply":       {lambdaidem.Uncertain(lambdaidem.Reject(504, "later", "Later.")), requestLost, http.StatusGatewayTimeout, lambdaidem.EventStoreError},
+		"402, the read hangs": {lambdaidem.Uncertain(noPayment), hangs, http.StatusServiceUnavailable, lambdaidem.EventStoreError},
+	} {
 		t.Run(name, func(t *testing.T) {
-			r, l := withLedger(status(http.StatusCreated), failOpen)
-			r.send(t, post("k-1", `{"amount":2}`))
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(status(http.StatusCreated), failOpen)
+				r.send(t, first())
+				ctx, hangUp := context.WithCancel(t.Context())
+				r = r.later(func(context.Context, request) (response, error) { hangUp(); return response{}, c.failure })
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				r.store.fail(get, c.read)
+				start := time.Now()
+				out := r.sendCtx(ctx, t, first())
+				if out.StatusCode != c.wantStatus {
+					t.Errorf("the client is told %d %s; want %d", out.StatusCode, out.Body, c.wantStatus)
+				}
+				last := r.seen.last(t)
+				if name == "402" && last.Store != 300*time.Millisecond {
+					t.Errorf("the event has %v in the store", last.Store)
+				}
+				kinds := r.seen.kinds()
+				if last.Kind == lambdaidem.EventReplayed && kinds[len(kinds)-2] != lambdaidem.EventLeaseLost {
+					t.Errorf("the observer saw %v", kinds)
+				}
+				if !slices.Contains(kinds[len(kinds)-2:], c.wantEvent) {
+					t.Errorf("the observer saw %v; want %s", kinds, c.wantEvent)
+				}
+				if took := time.Since(start); took > 2*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// An attempt fails open. While its handler runs, the client retries, and the retry is told a final
+// failure and releases the record. The first attempt must not succeed after that.
+func TestX5_AnAttemptThatFailedOpenDoesNotSucceedAfterALaterOneFailed(t *testing.T) {
+	for _, pause := range []time.Duration{time.Millisecond, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			r, l := withLedger(nil, failOpen)
+			h := r.guarded(enlisting(func(context.Context) (response, error) {
+				time.Sleep(pause)
+				retry := r.later(func(context.Context, request) (response, error) { return response{}, lambdaidem.Retryable(noPayment) })
+				if out := retry.send(t, first()); out.StatusCode != http.StatusPaymentRequired {
+					t.Errorf("the retry is told %d %s", out.StatusCode, out.Body)
+				}
+				return response{StatusCode: http.StatusCreated}, nil
+			}))
 			l.fail(acquire, refused(lambdaidem.ReasonThrottled))
-			wantNoNewKey(t, r.later(func(context.Context, request) (response, error) { return response{}, failure }).send(t, post("k-1", `{"amount":3}`)))
+			out, err := h(t.Context(), first())
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantProblem(t, out, http.StatusConflict, lambdaidem.ErrInProgress)
+			l.wantDone(t)
 		})
 	}
 }

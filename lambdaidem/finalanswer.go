@@ -1,5 +1,11 @@
 package lambdaidem
 
+import "net/http"
+
+// This file decides which answers end a client's retries. A failure that a client repeats does no
+// harm if nothing is stored: the client gets the answer of the record in the end. After a final
+// failure, the client would not learn that another attempt has carried out the call.
+
 // answerTells classifies a handler's answer: the call succeeded, failed and may be repeated, or
 // failed for good.
 type answerTells int
@@ -10,15 +16,40 @@ const (
 	final                        // the call failed, and the caller has no reason to repeat it, such as after a 402
 )
 
-// answerOfResponse returns what a response tells the client: success, mayRepeat or final.
+// answerOfResponse returns what a response tells the client: success, mayRepeat or final. It
+// returns mayRepeat for the responses that package idemclient retries.
 func answerOfResponse(r *Response) answerTells {
-	switch defaultOutcome(r, Rerun) { //nolint:exhaustive // under Rerun, no response is uncertain
-	case OutcomeSucceeded:
+	switch {
+	case 200 <= r.Status && r.Status < 400:
 		return success
-	case OutcomeReleased:
+	case r.Status == http.StatusConflict && problemCode(r) == ErrInProgress:
+		return mayRepeat
+	case isTemporary(r.Status) && !isFinalCode(problemCode(r)):
 		return mayRepeat
 	}
 	return final
+}
+
+// isTemporary reports whether a client repeats a request after a response with the given status. If
+// a status is not between 200 and 599, the gateway sends a 502 instead.
+func isTemporary(status int) bool {
+	switch status {
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return asksForRetry(status) || status < 200 || status > 599
+}
+
+// isFinalCode reports whether a client does not repeat a request after a problem document with the
+// given code, whatever its status. A handler may pass on such a document from another guarded
+// service.
+func isFinalCode(code Code) bool {
+	switch code { //nolint:exhaustive // a client repeats a request after all other codes, if the status permits it
+	case ErrAnswerUnavailable, ErrAnswerUnreadable, ErrAttemptAbandoned, ErrBodyUnknown, ErrPayloadMismatch,
+		ErrPermanent, ErrRecordForeign, ErrRequestInvalid, ErrStreaming, ErrWriteInvalid:
+		return true
+	}
+	return false
 }
 
 // answerOfError returns final if err, the error of a handler, tells the caller not to repeat the
@@ -40,4 +71,4 @@ func (g *Guard) answerOfError(err error, outcome Outcome) answerTells {
 }
 
 // isFinal reports whether the status of e tells the caller not to repeat the call.
-func (e *Error) isFinal() bool { return !serverFailed(e.Status) && !asksForRetry(e.Status) }
+func (e *Error) isFinal() bool { return !isTemporary(e.Status) }

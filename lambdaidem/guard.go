@@ -99,10 +99,6 @@ type ending struct {
 	withheld error // why the caller must not receive the handler's answer, according to attempt.decideOutcome; nil if it may
 }
 
-// endsRetries reports whether a caller who receives this answer stops retrying: the answer is
-// final, or it is a failure that is to be stored.
-func (e ending) endsRetries() bool { return e.final || e.outcome == OutcomeFailed }
-
 // decision says what the caller of a guarded call receives. The zero decision means that
 // the caller receives what the handler returned.
 type decision struct {

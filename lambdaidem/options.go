@@ -197,10 +197,11 @@ type Options struct {
 	//   - The answer is a failure, and the record is of a request with another payload. The client
 	//     gets [ErrPayloadMismatch], and is told not to use a new key: the handler may have called
 	//     other services.
-	//   - The answer is a final failure, such as a 402, and it can't be stored. If it is not to be
-	//     stored, because its outcome is [OutcomeReleased], the same holds if the record can't be
-	//     released. After such a failure, the client would not learn that another attempt has
-	//     carried out the request.
+	//   - The answer is a final failure, and it can't be stored. If it is not to be stored, because
+	//     its outcome is [OutcomeReleased], the same holds if the record can't be released. A
+	//     failure is final if clients don't retry after it, such as after a 402 or a 501: they
+	//     would not learn that another attempt has carried out the request. Not final are 408, 425,
+	//     429, 500, 502, 503 and 504.
 	//   - The handler enlisted writes, and they can't be committed.
 	//
 	// In the last two cases, the client gets one of these errors:

@@ -90,15 +90,23 @@ func serverFailed(status int) bool { return status < 200 || status > 499 }
 // ErrInProgress or ErrAttemptAbandoned. With these codes, a guard refuses a request only for
 // now. A handler may pass on such a document from another service.
 func refusedForNow(r *Response) bool {
+	code := problemCode(r)
+	return code == ErrInProgress || code == ErrAttemptAbandoned
+}
+
+// problemCode returns the code of the problem document in the body of r, or "" if the body is no
+// such document.
+func problemCode(r *Response) Code {
 	body := []byte(r.Body)
 	if r.Base64 {
 		var err error
 		if body, err = base64.StdEncoding.DecodeString(r.Body); err != nil {
-			return false
+			return ""
 		}
 	}
 	var doc struct {
 		Code Code `json:"code"`
 	}
-	return json.Unmarshal(body, &doc) == nil && (doc.Code == ErrInProgress || doc.Code == ErrAttemptAbandoned)
+	_ = json.Unmarshal(body, &doc) // after an error, the code is empty
+	return doc.Code
 }
