@@ -68,9 +68,9 @@ func (a *attempt) claimAt(now time.Time, oldRec Record) Claim {
 }
 
 // boundOver returns the Claim.Bound of a claim that takes over rec: the reason why the record
-// refuses another payload, or "" if the record accepts any payload. A record in progress is taken
-// over only after its attempt has died. For such a record, boundOver returns BoundByDeadAttempt
-// unless rec.Bound is BoundByInnerCall. In all other cases, it returns rec.Bound.
+// refuses another payload, or "" if the record accepts any payload. That is rec.Bound, except that
+// a record in progress, whose attempt must have died, is bound by this dead attempt. If there are
+// two reasons, BoundByInnerCall comes first; see Record.Bound.
 func boundOver(rec Record) string {
 	if rec.State == InProgress && rec.Bound != BoundByInnerCall {
 		return BoundByDeadAttempt

@@ -52,17 +52,19 @@ func (a *attempt) reportFailedOpen(ctx context.Context) {
 // lease, mustStore always returns true. After a run with FailOpen, it returns true for two kinds of
 // answers:
 //
-//   - Any answer but a success. If another attempt carried out the call, a client that stops
-//     retrying, for example after a 402, would not learn of it.
+//   - A failure. Another attempt may carry out the call, and a client that stops retrying would not
+//     learn of it. The record may also be of another payload, so that a retry is refused.
 //   - An answer that says that the database has rejected the handler's writes. Another attempt may
 //     make the same writes successfully.
 func (a *attempt) mustStore(end ending) bool {
 	return !a.failedOpen || a.txRejected || !end.success
 }
 
-// uncertainAfterFailOpen returns what the caller receives if the handler ran because of FailOpen,
-// and nobody knows whether it had an effect. It reads the record first, which may have an answer or
-// another payload.
+// uncertainAfterFailOpen returns what the caller receives if the handler ran because of FailOpen
+// and failed, and nobody knows whether it had an effect. uncertainAfterFailOpen reads the record.
+// If the record has an answer or is of another payload, the caller receives a replay or a refusal;
+// see fromRecord. Otherwise the caller receives the failure, or ErrOutcomeUnknown in place of a
+// final failure.
 func (a *attempt) uncertainAfterFailOpen(ctx context.Context, end ending) decision {
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()

@@ -113,11 +113,16 @@ type Options struct {
 	// tenths of the time that an invocation starts with, half of that time is reserved
 	// instead. Default: 500 ms or a tenth of the time left, whichever is less.
 	Reserve time.Duration
-	// CleanupTimeout is the maximum time to release a record, to store an answer after the handler
-	// has used up Reserve, or to commit the enlisted writes of an unguarded request. Default: 2 s.
+	// CleanupTimeout is the maximum time for each of these tasks:
 	//
-	// Inside another guarded handler, each of these tasks may use at most half of the time that the
-	// outer call has left, so that the outer handler's answer can still be stored.
+	//   - to release a record
+	//   - to store an answer if the handler has returned so late that Reserve is used up, or after
+	//     a run with FailOpen
+	//   - to commit the writes that a handler enlisted in a request without a record; see
+	//     KeyOptional
+	//
+	// Inside another guarded handler, each task may use at most half of the time that the outer
+	// call has left, so that the outer handler's answer can still be stored. Default: 2 s.
 	CleanupTimeout time.Duration
 
 	// Wait is how long a duplicate request waits for the attempt in progress before it gets 409.
@@ -185,32 +190,30 @@ type Options struct {
 	// [ErrStoreUnavailable]: without a record, a retry of the handler could not find out what the
 	// call has done.
 	//
-	// A handler without a lease has at most 30 minutes from the beginning of its attempt, less
-	// Reserve. Its context ends then. A write sent later could wrongly succeed, because the record
-	// that would make it fail may already be deleted; see [KeptAfterExpiry].
+	// After the run, the guard tries to store the answer or, if its outcome is [OutcomeReleased],
+	// to release the record. If the record has the answer of another attempt, the client gets that
+	// answer. It may be a failure, although this run had an effect. Otherwise the client gets the
+	// answer of this run, even if the store fails again, except in these cases:
 	//
-	// After the run, the guard tries to store the answer. The client gets this answer even if it
-	// can't be stored, such as when the store does not reply, except in these cases:
-	//
-	//   - Another attempt has stored an answer. The client gets that answer. It may be a failure,
-	//     although this run had an effect.
-	//   - The answer is a failure, and the record is of a request with another payload. The client
-	//     gets [ErrPayloadMismatch], and is told not to use a new key: the handler may have called
-	//     other services.
-	//   - The answer is a final failure, and it can't be stored. If it is not to be stored, because
-	//     its outcome is [OutcomeReleased], the same holds if the record can't be released. A
-	//     failure is final if clients don't retry after it, such as after a 402 or a 501: they
-	//     would not learn that another attempt has carried out the request. Not final are 408, 425,
-	//     429, 500, 502, 503 and 504.
 	//   - The handler enlisted writes, and they can't be committed.
+	//   - The answer is a final failure, and the guard can neither store it nor release the record.
+	//     The client would not learn that another attempt has carried out the request. A failure is
+	//     final if clients don't retry after it: any status but 408, 425, 429, 500, 502, 503 and
+	//     504.
 	//
-	// In the last two cases, the client gets one of these errors:
+	// The client then gets one of these errors:
 	//
 	//   - 409 [ErrInProgress] if another attempt is running, or began after this one and stored no
 	//     answer.
-	//   - [ErrPayloadMismatch] if the record is of a request with another payload.
-	//   - 503 [ErrOutcomeUnknown] in all other cases, such as when the store does not reply, or if
-	//     the handler returned more than 30 minutes after its attempt began.
+	//   - [ErrPayloadMismatch] if the record is of a request with another payload. The error's
+	//     detail tells the client not to use a new key: the handler may have called other services.
+	//     This error also replaces a failure that is not final.
+	//   - 503 [ErrOutcomeUnknown] in all other cases, such as when the store does not reply.
+	//
+	// A handler without a lease has at most 30 minutes from the beginning of its attempt, less
+	// Reserve. Its context ends then. Enlisted writes or a final failure that it returns later are
+	// not stored, and the client gets 503 [ErrOutcomeUnknown]: the record that would refuse them,
+	// because another attempt has completed it, may be deleted by then; see [KeptAfterExpiry].
 	//
 	// Under policy [Hold], a record may wait for an operator although the handler has run and the
 	// client has its answer. This happens if the database grants the lease, but its reply is lost,

@@ -242,9 +242,9 @@ func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 }
 
 // conditionFailed returns the error that replaces the response of a net/http handler after the
-// database has rejected the handler's writes. err is the error of the rejection. The guard does not
-// call conditionFailed if err has a response for the client, like an error made by the function
-// Answer.
+// database has rejected the handler's writes. err is the error that the handler gave for the failed
+// condition, or the guard's own. If err says what to send, because [Reject] or [Answer] made it,
+// the guard sends that, and does not call conditionFailed.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request was not completed, because a condition that it requires is not met. Repeat it with the same key."}

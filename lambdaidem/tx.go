@@ -98,10 +98,10 @@ type Rejected struct {
 	// Verdict, if not nil, returns an error that replaces Err, or nil to keep Err. It
 	// calls a function of the user, which may panic. The guard calls Verdict once.
 	Verdict func() error
-	// Unsettled means that an earlier request with the same transaction may still be on its
-	// way to the database. When that request arrives, the database may apply it, unless the
-	// record has changed by then. If Unsettled is false, nothing was written, and nothing
-	// will be.
+	// Unsettled is true if the transaction was sent more than once, and only the last request was
+	// refused for sure. An earlier request may still be on its way to the database, which may apply
+	// it unless the record has changed by then. If Unsettled is false, nothing was written, and
+	// nothing will be.
 	Unsettled bool
 }
 

@@ -16,8 +16,8 @@ import (
 // the claim, and later calls try again to release the record. Such a late release is called
 // a withdrawal of the claim.
 
-// Limits of the memory and time that a process spends on withdrawals. A withdrawal releases a record
-// that an earlier call of the process may have left in progress.
+// Limits of the memory and time that a process spends on withdrawals. A withdrawal releases a
+// record that an earlier call of the process may have left in progress.
 const (
 	maxUnreleased     = 1000                   // maximum number of remembered claims; a new one replaces the oldest
 	withdrawalsAtOnce = 4                      // maximum number of withdrawals before a call acquires its own record
@@ -94,8 +94,8 @@ func (c *unreleasedClaim) resolvedBy(rec Record, err error, start time.Time) boo
 	case !errors.Is(err, ErrLeaseLost):
 		return false
 	case rec.State == Completed, rec.State != Absent && rec.Token != c.oldToken:
-		// The database would refuse a late request with the claim, because the record is completed, or
-		// its token is not c.oldToken.
+		// The database would refuse a late request with the claim, because the record is completed,
+		// or its token is not c.oldToken.
 		return true
 	}
 	return !start.Before(c.arrivesBy)
@@ -160,8 +160,9 @@ func (u *unreleased) next(now time.Time) *unreleasedClaim {
 }
 
 // withdrawalDone ends the withdrawal of c, a claim returned by u.next. resolved and err are results
-// of c.withdraw. If resolved is true, withdrawalDone removes c from the list. Otherwise it sets the
-// time at which c becomes due again and, unless err is ErrLeaseLost, pauses the withdrawals of all
+// of c.withdraw. If c is resolved, withdrawalDone removes it from the list. If c may still arrive
+// at the database (err is ErrLeaseLost), withdrawalDone sets the time of the next try. After any
+// other error the store may be out of reach, so withdrawalDone pauses the withdrawals of all
 // claims.
 func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error) {
 	if resolved {
@@ -173,8 +174,8 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	now := time.Now()
 	c.withdrawing = false
 	if !errors.Is(err, ErrLeaseLost) {
-		// The store may be out of reach, so pause all withdrawals. Move this claim behind the other
-		// claims that are due, because it may be the only one that fails.
+		// Move this claim behind the other claims that are due, because it may be the only one that
+		// fails.
 		u.pausedUntil, c.dueTime = now.Add(withdrawalPause), now
 		return
 	}
