@@ -34,9 +34,10 @@ type Tx struct {
 // or none of it. A handler can't read its own writes, because they are not made while it runs.
 //
 // The writes are made if the answer's outcome is OutcomeSucceeded. They are dropped if the outcome
-// is OutcomeFailed (but see [Tx.AlsoWhenFailed]), OutcomeReleased or OutcomeUncertain. A response
-// with a status of 200 to 399 is never sent after its writes were dropped because of
-// lambdaidem.Options.Outcome: the client receives 500 [lambdaidem.ErrWriteInvalid] instead.
+// is OutcomeFailed (but see [Tx.AlsoWhenFailed]), OutcomeReleased or OutcomeUncertain. If
+// lambdaidem.Options.Outcome returns one of these for a response with a status of 200 to 399, the
+// client receives 500 [lambdaidem.ErrWriteInvalid] instead, because the response is untrue without
+// the writes.
 //
 // If a request runs unguarded, that is, without a record, the guard commits the handler's writes
 // before it sends the answer. A net/http handler must then enlist before it writes its response.

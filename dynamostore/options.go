@@ -88,8 +88,8 @@ type Options struct {
 	// LeaseShards is the number of shards of the index LeaseIndex: 1 to 1000. A shard is one value
 	// of the index's partition key, and the id of a record determines its shard. Default 64.
 	//
-	// More shards allow more requests per second. One shard is enough for 333 new requests per
-	// second, at three write units each:
+	// More shards allow more requests per second. One shard is enough for 500 new requests per
+	// second, or for 333 with enlisted writes:
 	//
 	//   - A request uses two write units of its shard. With enlisted writes, it uses three (in
 	//     DynamoDB Local; AWS does not document it).
@@ -104,10 +104,11 @@ type Options struct {
 	// Fewer shards make [Store.DeadLeases] cheaper. It queries each shard, and an empty shard costs
 	// half a read unit.
 	//
-	// A search must always cover every shard that has entries. To increase the number, change it
-	// first in the programs that search the index, then in the functions. To decrease it, change it
-	// first in the functions. Wait until no record that was acquired before this change is still in
-	// progress. Then change the programs that search.
+	// A search must always cover every shard that has entries. The Lambda functions add the
+	// entries, and programs that call DeadLeases search them. To increase the number, change it
+	// first in these programs, then in the functions. To decrease it, change it first in the
+	// functions. Wait until no record that was acquired before this change is still in progress.
+	// Then change the programs.
 	LeaseShards int
 
 	// SortKeyAttribute is the name of the table's sort key, a string attribute. Set it for a table

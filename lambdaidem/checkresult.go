@@ -27,7 +27,8 @@ import (
 //     with a code, a message, and a status of 400 to 599 or 0 for no status.
 //   - For a [RecordMessage], r.Value must be {}, and r.Outcome OutcomeSucceeded.
 //
-// An r.Failure made by [NoAnswer] is valid for every kind of record and both outcomes.
+// Instead of all this, r may have an r.Failure made by [NoAnswer], and no r.Value. Such an r is
+// valid for every kind of record and both outcomes.
 //
 // CheckResult does not know which type the handler of a RecordValue returns. A replay decodes the
 // JSON into that type, and fails if encoding the value again changes more than the order of

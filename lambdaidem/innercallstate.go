@@ -83,8 +83,9 @@ func (i *innerCalls) recordEnding(number int64, callsBegun *atomic.Int64, rec in
 			i.unsettled = make(map[innerRecord]unsettledCall)
 		}
 		i.unsettled[rec] = unsettledCall{outcomeOfBoth(innerEnding, earlier.innerEnding), effect || earlier.effect, callsBegun.Load()}
-	// The new call began before the earlier call ended. Keep the earlier call in i.unsettled: the
-	// handler may return that call's refusal, although the new call succeeded.
+	// The new call was not a retry of the earlier one, which was refused: it had begun before the
+	// earlier call ended. The handler may return that refusal although the new call succeeded, so
+	// keep the earlier call in i.unsettled.
 	case number <= earlier.callsBegun:
 	case innerEnding == OutcomeSucceeded, innerEnding == OutcomeFailed: // the record has an answer
 		delete(i.unsettled, rec)

@@ -76,8 +76,9 @@ type Options struct {
 	// callers share their keys. AnonymousCallers also lets [Guard.Middleware] work without
 	// Principal. Default: false.
 	//
-	// AnonymousCallers has no effect on the events of a gateway while Principal is nil. Callers
-	// that the gateway has not authenticated then always share their keys.
+	// If Principal is nil, AnonymousCallers has no effect on the events of a gateway. The gateway
+	// tells its callers apart, and those that it has not authenticated share their keys in any
+	// case.
 	AnonymousCallers bool
 
 	// TTL is how long the answer of a completed record is replayed. A request that arrives later is
@@ -89,9 +90,9 @@ type Options struct {
 	// Lambda Managed Instances, where it can be up to 90 minutes. With a shorter TTL, the
 	// guarantees still hold, but an answer may be refused, or expire early:
 	//
-	//   - The record of a running attempt expires soon after its lease has ended: after MaxSkew and
-	//     a second. If the handler returns later than that, its answer and its enlisted writes are
-	//     refused, even if no retry has come.
+	//   - The record of a running attempt expires TTL after its claim, but at the earliest soon
+	//     after its lease has ended. If the handler returns later than that, its answer and its
+	//     enlisted writes are refused, even if no retry has come.
 	//   - The TTL of an answer counts from the time when its handler returned. If an outage of the
 	//     database delays the storing of the answer, the answer is replayed for less than TTL.
 	TTL time.Duration
@@ -228,10 +229,10 @@ type Options struct {
 	// the duplicate's transaction, but any other effect of the run would happen twice.
 	//
 	// The handler has at most 30 minutes from the beginning of its attempt, less Reserve. Its
-	// context ends then. If the handler returns after more than 30 minutes, nothing is written: a
-	// completed record, which makes the transaction of a duplicate fail, may expire and be deleted
-	// in that time; see [KeptAfterExpiry]. The client gets the answer of another attempt, or 503
-	// [ErrOutOfTime] if there is none.
+	// context ends then. If the handler returns after more than 30 minutes, nothing is written. By
+	// then, another attempt may have completed the record, and the record may have expired and been
+	// deleted; see [KeptAfterExpiry]. Nothing would prevent a second write. The client gets the
+	// answer of another attempt, or 503 [ErrOutOfTime] if there is none.
 	//
 	// The handler has attempt number 0 and can't use steps. Optimistic requires a store with
 	// transactions, policy [Rerun], and FailOpen unset.

@@ -136,9 +136,8 @@ func (s *steps) fail(name string, cause error) error {
 	return err
 }
 
-// lost records that the step with the given name has run, but that another attempt has taken over
-// the record. rec is the current record. lost ends the handler's context, and returns the error
-// that Step returns.
+// lost is called if the step with the given name has run, and another attempt has taken over the
+// record, which is rec now. It ends the handler's context, and returns the error that Step returns.
 func (s *steps) lost(name string, rec Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -75,8 +75,8 @@ type Completion struct {
 	//
 	//   - Claim.Over is nil, and there is no record.
 	//   - Claim.Over is set, and the record equals Claim.Over and has no steps.
-	//   - The record is in progress under the claim's token: an earlier claim by this attempt was
-	//     applied, and its reply was lost.
+	//   - The record is in progress under the claim's token. The attempt has called Store.Acquire
+	//     before its handler ran, the reply was lost, and the lease was granted after all.
 	//
 	// Commit MUST use Claim.Now, the time when the attempt began, to decide whether a record has
 	// expired. This applies to the condition of the transaction and to the record that Commit
