@@ -101,10 +101,11 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	default:
 		a.report(ctx, EventUncertain, end.err)
 		switch {
+		case a.failedOpen:
+			end.final = end.final || a.txMayCommit
+			d = a.uncertainAfterFailOpen(ctx, end)
 		case a.txMayCommit:
 			d = a.unknown(shownOnly{end.err})
-		case a.failedOpen:
-			d = a.uncertainAfterFailOpen(ctx, end)
 		case end.final && a.leaseMayHaveEnded(): // another attempt may carry out the call
 			d = a.unknown(shownOnly{end.err})
 		}

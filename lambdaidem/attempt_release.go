@@ -29,7 +29,7 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 		a.report(ctx, EventReleased, cause)
 	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // an earlier request of this attempt has committed
 		return a.replay(ctx, rec, EventNew), nil
-	case a.failedOpen && (rec.State == Absent || a.txMayCommit):
+	case a.failedOpen && (rec.State == Absent || a.txMayCommit && a.meaningOf(rec) == isFree):
 		// This attempt runs without a lease, and others may, too. Nothing shows that none of them
 		// carries out the call: there is no record, or the release failed.
 		a.anotherMayRun = true

@@ -1,6 +1,9 @@
 package lambdaidem
 
-import "net/http"
+import (
+	"mime"
+	"net/http"
+)
 
 // This file decides which answers end a client's retries. A failure that a client repeats does no
 // harm if nothing is stored: the client gets the answer of the record in the end. After a final
@@ -22,12 +25,21 @@ func answerOfResponse(r *Response) answerTells {
 	switch {
 	case 200 <= r.Status && r.Status < 400:
 		return success
-	case r.Status == http.StatusConflict && problemCode(r) == ErrInProgress:
+	case r.value("X-Idempotency-Replayed") == "true": // the handler passes on a replay, which never changes
+		return final
+	case r.Status == http.StatusConflict && isShortProblem(r) && problemCode(r) == ErrInProgress:
 		return mayRepeat
 	case isTemporary(r.Status) && !isFinalCode(problemCode(r)):
 		return mayRepeat
 	}
 	return final
+}
+
+// isShortProblem reports whether a client reads the code in the body of r. It does so if r is a
+// problem document (RFC 9457) of at most 64 KiB that is not compressed.
+func isShortProblem(r *Response) bool {
+	media, _, _ := mime.ParseMediaType(r.value("Content-Type"))
+	return media == "application/problem+json" && r.value("Content-Encoding") == "" && len(r.Body) <= 64<<10
 }
 
 // isTemporary reports whether a client repeats a request after a response with the given status. If
@@ -68,6 +80,14 @@ func (g *Guard) answerOfError(err error, outcome Outcome) answerTells {
 		return final
 	}
 	return mayRepeat
+}
+
+// refusesForGood reports whether the client receives an error of the guard for err, the error of a
+// handler, and does not repeat the request after it. An example is ErrWriteInvalid. The parameter
+// outcome is the outcome of err.
+func (g *Guard) refusesForGood(err error, outcome Outcome) bool {
+	e := g.answeredError(err, outcome)
+	return e != nil && e.byGuard() && isFinalCode(e.Code)
 }
 
 // isFinal reports whether the status of e tells the caller not to repeat the call.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
@@ -22,17 +23,14 @@ func TestX5_AFailureThatEndsAClientsRetriesIsNotToldUnlessItIsStored(t *testing.
 		lambdaidem.ErrPayloadMismatch, lambdaidem.ErrPermanent, lambdaidem.ErrRecordForeign, lambdaidem.ErrRequestInvalid,
 		lambdaidem.ErrStoreUnavailable, lambdaidem.ErrStreaming, lambdaidem.ErrWriteInvalid,
 	}
+	problem := map[string]string{"Content-Type": "application/problem+json"}
 	for status := 400; status < 600; status++ {
 		for _, code := range codes {
-			body := fmt.Sprintf(`{"code":%q}`, code)
-			retried := retries(t, status, body)
-			if told := isTold(t, func(context.Context, request) (response, error) { return response{StatusCode: status, Body: body}, nil }, status, body); told != retried {
-				t.Errorf("%d with code %q: the client retries: %v; it is told: %v", status, code, retried, told)
-			}
+			checkTold(t, response{StatusCode: status, Headers: problem, Body: fmt.Sprintf(`{"code":%q}`, code)})
 		}
 		if told := isTold(t, func(context.Context, request) (response, error) {
 			return response{}, lambdaidem.Reject(status, "no_funds", "No.")
-		}, status, "no_funds"); told != retries(t, status, "") {
+		}, status, "no_funds"); told != retries(t, response{StatusCode: status}) {
 			t.Errorf("Reject with %d: it is told: %v", status, told)
 		}
 	}
@@ -40,6 +38,40 @@ func TestX5_AFailureThatEndsAClientsRetriesIsNotToldUnlessItIsStored(t *testing.
 		if !isTold(t, func(context.Context, request) (response, error) { return response{StatusCode: status}, nil }, status, "") {
 			t.Errorf("%d is not told", status)
 		}
+	}
+}
+
+// A handler passes on the response of another guarded service. The client looks at the code of an
+// uncompressed problem document of at most 64 KiB, and never retries after a replay.
+func TestX5_AResponseOfAnotherServiceThatEndsAClientsRetries(t *testing.T) {
+	const inProgress = `{"code":"idempotency_in_progress"}`
+	problem := func(more ...string) map[string]string {
+		h := map[string]string{"content-type": "application/problem+json; charset=utf-8"}
+		for i := 0; i < len(more); i += 2 {
+			h[more[i]] = more[i+1]
+		}
+		return h
+	}
+	for _, out := range []response{
+		{StatusCode: 409, Headers: problem(), Body: inProgress},
+		{StatusCode: 409, Headers: problem("Content-Encoding", "gzip"), Body: inProgress},
+		{StatusCode: 409, Headers: problem(), Body: inProgress + strings.Repeat(" ", 64<<10)},
+		{StatusCode: 409, Headers: map[string]string{"Content-Type": "application/json"}, Body: inProgress},
+		{StatusCode: 429, Headers: map[string]string{"x-idempotency-replayed": "true"}},
+		{StatusCode: 429, Headers: map[string]string{"x-idempotency-replayed": "false"}},
+	} {
+		checkTold(t, out)
+	}
+}
+
+// checkTold checks that the client is told an answer that can't be stored exactly if it retries
+// after this answer.
+func checkTold(t *testing.T, out response) {
+	t.Helper()
+	retried := retries(t, out)
+	told := isTold(t, func(context.Context, request) (response, error) { return out, nil }, out.StatusCode, out.Body)
+	if told != retried {
+		t.Errorf("%d %v %.60s: the client retries: %v; it is told: %v", out.StatusCode, out.Headers, out.Body, retried, told)
 	}
 }
 
@@ -59,7 +91,7 @@ func isTold(t *testing.T, h handler, status int, text string) (told bool) {
 }
 
 // retries reports whether a client of package idemclient sends a request again after a response.
-func retries(t *testing.T, status int, body string) bool {
+func retries(t *testing.T, out response) bool {
 	t.Helper()
 	sent := 0
 	ctx, cancel := context.WithCancel(t.Context())
@@ -69,7 +101,11 @@ func retries(t *testing.T, status int, body string) bool {
 			cancel()
 			return nil, errWire
 		}
-		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+		resp := &http.Response{StatusCode: out.StatusCode, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(out.Body)), Request: r}
+		for name, value := range out.Headers {
+			resp.Header.Set(name, value)
+		}
+		return resp, nil
 	})
 	synctest.Test(t, func(t *testing.T) {
 		client := &http.Client{Transport: idemclient.New(network, []string{"api.example.com"})}
@@ -83,4 +119,76 @@ func retries(t *testing.T, status int, body string) bool {
 		}
 	})
 	return sent > 1
+}
+
+// After FailOpen or a lost lease, the client is not told an error of the guard that ends its
+// retries, such as one about invalid writes, while another attempt carries out the request.
+func TestX6_AGuardsErrorThatEndsAClientsRetriesIsWithheld(t *testing.T) {
+	invalid := &lambdaidem.Error{Code: lambdaidem.ErrWriteInvalid, Status: http.StatusInternalServerError, Detail: "Two writes to one item."}
+	for name, option := range map[string]func(*lambdaidem.Options){"lost lease": quiet, "failed open": failOpen} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(nil, option)
+				second := r.later(func(context.Context, request) (response, error) {
+					time.Sleep(10 * time.Minute)
+					return response{StatusCode: http.StatusCreated}, nil
+				})
+				done := make(chan struct{})
+				send := func() {
+					go func() { defer close(done); second.send(t, first()) }()
+					synctest.Wait()
+				}
+				h := r.guarded(enlisting(func(context.Context) (response, error) {
+					if name == "lost lease" {
+						time.Sleep(2 * time.Minute)
+						send()
+					}
+					return response{StatusCode: http.StatusCreated}, nil
+				}))
+				if name == "failed open" {
+					send()
+					l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				}
+				l.fail(commit, rejects(invalid))
+				out, err := h(t.Context(), first())
+				if err != nil {
+					t.Fatal(err)
+				}
+				wantProblem(t, out, http.StatusConflict, lambdaidem.ErrInProgress)
+				<-done
+			})
+		})
+	}
+}
+
+// A handler fails open beside a record with another payload. It charges in a step whose result is
+// too large to be stored. The client is told not to use a new key.
+func TestX5_AStepThatCantBeStoredBesideAnotherPayload(t *testing.T) {
+	r := newRig(status(http.StatusCreated), failOpen, tooMuch)
+	r.send(t, post("k-1", `{"amount":2}`))
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Step(ctx, "charge", func(context.Context) (string, error) { return "0123456789", nil })
+		return response{}, err
+	})
+	r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+	wantNoNewKey(t, r.send(t, post("k-1", `{"amount":3}`)))
+}
+
+// An attempt fails open, and its transaction is rejected while an earlier request of the
+// transaction may still commit. Then a request with another payload completes the record, so that
+// it can't.
+func TestX5_AnUnsettledRejectionBesideAnotherPayload(t *testing.T) {
+	for name, verdict := range map[string]error{"released": lambdaidem.Retryable(noPayment), "uncertain": lambdaidem.Uncertain(noPayment), "stored": noPayment, "not marked": errWire} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(enlisting(created), failOpen)
+				l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				l.fail(commit, func(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+					r.later(status(http.StatusCreated)).send(t, post("key-1", `{"amount":7}`))
+					return unsettled(verdict)(ctx, verb, call)
+				})
+				wantNoNewKey(t, r.send(t, first()))
+			})
+		})
+	}
 }

@@ -289,7 +289,7 @@ func (a *attempt) decideOutcome(o Outcome, answer answerTells) (settled Outcome,
 func (g *Guard) endingOfError(a *attempt, err error) ending {
 	o := g.outcomeOfError(err, OutcomeFailed)
 	tells := g.answerOfError(err, o)
-	end := ending{err: err, final: tells == final}
+	end := ending{err: err, final: tells == final || g.refusesForGood(err, o)}
 	// A handler that marks its own error as Uncertain knows that the outcome is uncertain, so the
 	// client receives that error.
 	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error

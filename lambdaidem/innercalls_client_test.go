@@ -352,7 +352,7 @@ func TestX4_OtherAnswersThatAreNotStoredAreSent(t *testing.T) {
 			var r *rig
 			r = newRig(func(ctx context.Context, _ request) (response, error) {
 				_ = r.charged(ctx)
-				return response{StatusCode: c.status, Body: c.body}, nil
+				return response{StatusCode: c.status, Headers: map[string]string{"Content-Type": "application/problem+json"}, Body: c.body}, nil
 			}, func(o *lambdaidem.Options) {
 				o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return lambdaidem.OutcomeUncertain }
 			})

@@ -199,8 +199,8 @@ type Options struct {
 	//   - The handler enlisted writes, and they can't be committed.
 	//   - The answer is a final failure, and the guard can neither store it nor release the record.
 	//     The client would not learn that another attempt has carried out the request. A failure is
-	//     final if clients don't retry after it: any status but 408, 425, 429, 500, 502, 503 and
-	//     504.
+	//     final unless a client of package idemclient retries after it: after 408, 425, 429, 500,
+	//     502, 503, 504 and a 409 [ErrInProgress].
 	//
 	// The client then gets one of these errors:
 	//

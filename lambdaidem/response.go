@@ -60,6 +60,17 @@ func (r *Response) Del(name string) {
 	r.added = slices.DeleteFunc(r.added, func(have string) bool { return strings.EqualFold(have, name) })
 }
 
+// value returns the first value of the header with the given name, or "" if there is none. The case
+// of the name does not matter.
+func (r *Response) value(name string) string {
+	for have, values := range r.Header {
+		if strings.EqualFold(have, name) && len(values) > 0 {
+			return values[0]
+		}
+	}
+	return ""
+}
+
 // clone returns a copy of r with its own headers, cookies and trailers, so that hooks and outer
 // handlers can change the copy without changing r.
 func (r *Response) clone() *Response {

@@ -267,6 +267,9 @@ func (a *attempt) stepUnsaved(ctx context.Context) decision {
 		a.report(ctx, EventStoreError, err)
 	}
 	a.report(ctx, EventUncertain, err)
+	if a.failedOpen {
+		return a.uncertainAfterFailOpen(ctx, ending{err: err, final: true})
+	}
 	return a.unknown(err)
 }
 

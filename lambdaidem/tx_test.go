@@ -847,14 +847,15 @@ func TestX8_UnsettledRejectionWithoutARecordIsUnknown(t *testing.T) {
 		opt     func(*lambdaidem.Options)
 		verdict error
 	}{
-		"held":                  {hold, plain},
-		"optimistic, released":  {optimistic, lambdaidem.Retryable(plain)},
-		"failed open, released": {open, lambdaidem.Retryable(plain)},
+		"held":                   {hold, plain},
+		"optimistic, released":   {optimistic, lambdaidem.Retryable(plain)},
+		"failed open, released":  {open, lambdaidem.Retryable(plain)},
+		"failed open, uncertain": {open, lambdaidem.Uncertain(lambdaidem.Reject(504, "later", "Later."))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, l := withLedger(enlisting(created), c.opt)
-				if name == "failed open, released" {
+				if strings.HasPrefix(name, "failed open") {
 					r.store.fail(acquire, requestLost)
 				}
 				r.store.fail(commit, unsettled(c.verdict))
