@@ -35,8 +35,8 @@ func answerOfResponse(r *Response) answerTells {
 	return final
 }
 
-// isShortProblem reports whether a client reads the code in the body of r. It does so if r is a
-// problem document (RFC 9457) of at most 64 KiB that is not compressed.
+// isShortProblem reports whether r is a problem document (RFC 9457) of at most 64 KiB that is not
+// compressed. Package idemclient reads the member "code" of such documents only.
 func isShortProblem(r *Response) bool {
 	media, _, _ := mime.ParseMediaType(r.value("Content-Type"))
 	return media == "application/problem+json" && r.value("Content-Encoding") == "" && len(r.Body) <= 64<<10
@@ -82,9 +82,9 @@ func (g *Guard) answerOfError(err error, outcome Outcome) answerTells {
 	return mayRepeat
 }
 
-// refusesForGood reports whether the client receives an error of the guard for err, the error of a
-// handler, and does not repeat the request after it. An example is ErrWriteInvalid. The parameter
-// outcome is the outcome of err.
+// refusesForGood reports whether the guard answers err, the error of a handler, with one of its own
+// errors that end a client's retries, such as ErrWriteInvalid. outcome is what err means for the
+// record.
 func (g *Guard) refusesForGood(err error, outcome Outcome) bool {
 	e := g.answeredError(err, outcome)
 	return e != nil && e.byGuard() && isFinalCode(e.Code)

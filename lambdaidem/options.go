@@ -179,8 +179,9 @@ type Options struct {
 	//
 	//   - The guard knows that the record has stored steps of an earlier attempt, which the handler
 	//     might repeat.
-	//   - The failed request may have taken over the record of an attempt that died. That attempt
-	//     may have stored steps, too.
+	//   - An earlier request to the store has found the record of an attempt that died, and the
+	//     failed request may have taken over this record. The dead attempt may have stored steps,
+	//     too.
 	//   - The guard has read the record first (see Repeated), and the record does not permit this
 	//     call to run, for example because another attempt is running.
 	//
@@ -198,9 +199,11 @@ type Options struct {
 	//
 	//   - The handler enlisted writes, and they can't be committed.
 	//   - The answer is a final failure, and the guard can neither store it nor release the record.
-	//     The client would not learn that another attempt has carried out the request. A failure is
-	//     final unless a client of package idemclient retries after it: after 408, 425, 429, 500,
-	//     502, 503, 504 and a 409 [ErrInProgress].
+	//     Another attempt may carry out the request, and the client would not learn of it. A
+	//     failure is final unless package idemclient retries a request that gets it. That package
+	//     retries 408, 425, 429, 500, 502, 503, 504 and a 409 [ErrInProgress].
+	//   - The answer is any failure, and the record is of a request with another payload. A retry
+	//     would be refused, too.
 	//
 	// The client then gets one of these errors:
 	//
@@ -208,13 +211,13 @@ type Options struct {
 	//     answer.
 	//   - [ErrPayloadMismatch] if the record is of a request with another payload. The error's
 	//     detail tells the client not to use a new key: the handler may have called other services.
-	//     This error also replaces a failure that is not final.
 	//   - 503 [ErrOutcomeUnknown] in all other cases, such as when the store does not reply.
 	//
 	// A handler without a lease has at most 30 minutes from the beginning of its attempt, less
 	// Reserve. Its context ends then. Enlisted writes or a final failure that it returns later are
-	// not stored, and the client gets 503 [ErrOutcomeUnknown]: the record that would refuse them,
-	// because another attempt has completed it, may be deleted by then; see [KeptAfterExpiry].
+	// not stored, and the client gets 503 [ErrOutcomeUnknown]. By then, another attempt may have
+	// completed the record, and the record may have expired and been deleted; see
+	// [KeptAfterExpiry]. Nothing would prevent a second write.
 	//
 	// Under policy [Hold], a record may wait for an operator although the handler has run and the
 	// client has its answer. This happens if the database grants the lease, but its reply is lost,
