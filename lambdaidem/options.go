@@ -184,6 +184,7 @@ type Options struct {
 	//     too.
 	//   - The guard has read the record first (see Repeated), and the record does not permit this
 	//     call to run, for example because another attempt is running.
+	//   - A transaction of another attempt was writing the record.
 	//
 	// If no request to the store succeeds, the guard can't know of stored steps. The handler then
 	// runs, and [Step] runs these steps again, with the same [DownstreamKey].
