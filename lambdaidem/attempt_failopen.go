@@ -52,12 +52,13 @@ func (a *attempt) reportFailedOpen(ctx context.Context) {
 // lease, mustStore always returns true. After a run with FailOpen, it returns true for two kinds of
 // answers:
 //
-//   - A failure. Another attempt may carry out the call, and a client that stops retrying would not
-//     learn of it. The record may also be of another payload, so that a retry is refused.
+//   - A failure, even if its status is 200. Another attempt may carry out the call, and a client
+//     that stops retrying would not learn of it. The record may also be of another payload, so that
+//     a retry is refused.
 //   - An answer that says that the database has rejected the handler's writes. Another attempt may
 //     make the same writes successfully.
 func (a *attempt) mustStore(end ending) bool {
-	return !a.failedOpen || a.txRejected || !end.success
+	return !a.failedOpen || a.txRejected || !end.success || end.outcome == OutcomeFailed
 }
 
 // uncertainAfterFailOpen returns what the caller receives if the handler ran because of FailOpen

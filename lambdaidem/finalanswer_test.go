@@ -188,3 +188,48 @@ func TestX5_AnUnsettledRejectionBesideAnotherPayload(t *testing.T) {
 		})
 	}
 }
+
+// A GraphQL service answers 200 to every request, and Options.Outcome reads the body. A client does
+// not retry after a 200, so it is not told of a failure while another attempt carries out the
+// request.
+func TestX5_AFailureWithStatus200IsWithheld(t *testing.T) {
+	const noFunds = `{"errors":["no funds"]}`
+	for _, outcome := range []lambdaidem.Outcome{lambdaidem.OutcomeFailed, lambdaidem.OutcomeReleased, lambdaidem.OutcomeUncertain} {
+		graphQL := func(o *lambdaidem.Options) {
+			o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
+				if r.Body == noFunds {
+					return outcome
+				}
+				return lambdaidem.DefaultOutcome(r)
+			}
+		}
+		failing := func(context.Context, request) (response, error) { return response{StatusCode: 200, Body: noFunds}, nil }
+		t.Run(string(outcome)+", failed open", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(nil, failOpen, graphQL)
+				finish := r.startAnother(t)
+				l.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				out := r.later(failing).send(t, first())
+				finish()
+				if out.StatusCode == 200 {
+					t.Errorf("the client is told %d %s, and the record is %s", out.StatusCode, out.Body, r.record(t).State)
+				}
+			})
+		})
+		t.Run(string(outcome)+", lost lease", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := withLedger(nil, graphQL)
+				var finish func()
+				out := r.later(func(ctx context.Context, in request) (response, error) {
+					time.Sleep(2 * time.Minute)
+					finish = r.startAnother(t)
+					return failing(ctx, in)
+				}).send(t, first())
+				finish()
+				if out.StatusCode == 200 {
+					t.Errorf("the client is told %d %s, and the record is %s", out.StatusCode, out.Body, r.record(t).State)
+				}
+			})
+		})
+	}
+}

@@ -93,7 +93,7 @@ type work interface {
 type ending struct {
 	outcome  Outcome
 	success  bool  // the answer tells the caller that the call succeeded; independent of outcome
-	final    bool  // the answer tells the caller not to repeat the call, such as a 402; independent of outcome
+	final    bool  // the caller does not repeat the call after this answer, such as a 402, or a 200 even if Options.Outcome calls it a failure; independent of outcome
 	encoded  bool  // store the value from work.encode; if false, store err as a Failure
 	err      error // the handler's error, for the event and the record; nil if there is none
 	withheld error // why the caller must not receive the handler's answer, according to attempt.decideOutcome; nil if it may

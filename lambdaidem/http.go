@@ -109,7 +109,7 @@ func (w *httpWork) ending() ending {
 	w.replaced = false
 	if w.err == nil {
 		status, tells := w.response.Status, answerOfResponse(&w.response)
-		end := ending{success: tells == success, final: tells == final, encoded: true}
+		end := ending{success: tells == success, final: tells != mayRepeat, encoded: true}
 		end.outcome, end.withheld = w.attempt.decideOutcome(w.g.outcomeOf(&w.response), tells)
 		if end.outcome == OutcomeReleased || end.outcome == OutcomeUncertain {
 			end.err = failedStatus(status)

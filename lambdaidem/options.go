@@ -202,7 +202,8 @@ type Options struct {
 	//   - The answer is a final failure, and the guard can neither store it nor release the record.
 	//     Another attempt may carry out the request, and the client would not learn of it. A
 	//     failure is final unless package idemclient retries a request that gets it. That package
-	//     retries 408, 425, 429, 500, 502, 503, 504 and a 409 [ErrInProgress].
+	//     retries 408, 425, 429, 500, 502, 503, 504 and a 409 [ErrInProgress]. A 200 is a final
+	//     failure if Options.Outcome does not return [OutcomeSucceeded] for it.
 	//   - The answer is any failure, and the record is of a request with another payload. A retry
 	//     would be refused, too.
 	//

@@ -31,10 +31,10 @@
 // All attempts of a request, and the requests of its redirects, have the same key. It is in
 // the header of the response's Request.
 //
-// After an error, a 5xx or a 409 for a request in progress, the caller does not know whether
-// the request was carried out. To repeat it later, the caller needs its key. So choose the key
-// before the first attempt and pass it with WithKey. To be able to repeat the request after a
-// crash, store the key or derive it from something stored, such as the number of an order. The
+// After an error, a 5xx, a 408, 425 or 429, or a 409 for a request in progress, the caller does not
+// know whether the request was carried out. To repeat it later, the caller needs its key. So choose
+// the key before the first attempt and pass it with WithKey. To be able to repeat the request after
+// a crash, store the key or derive it from something stored, such as the number of an order. The
 // same request with a new random key could be a second payment.
 //
 // A redirect to a host that was not given to [New] is sent without a key, even if the caller has
