@@ -203,13 +203,13 @@ func TestX5_AFailureWithStatus200IsWithheld(t *testing.T) {
 				return lambdaidem.DefaultOutcome(r)
 			}
 		}
-		failing := func(context.Context, request) (response, error) { return response{StatusCode: 200, Body: noFunds}, nil }
+		failure := response{StatusCode: 200, Body: noFunds}
 		t.Run(string(outcome)+", failed open", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, l := withLedger(nil, failOpen, graphQL)
 				finish := r.startAnother(t)
 				l.fail(acquire, refused(lambdaidem.ReasonThrottled))
-				out := r.later(failing).send(t, first())
+				out := r.later(func(context.Context, request) (response, error) { return failure, nil }).send(t, first())
 				finish()
 				if out.StatusCode == 200 {
 					t.Errorf("the client is told %d %s, and the record is %s", out.StatusCode, out.Body, r.record(t).State)
@@ -220,10 +220,10 @@ func TestX5_AFailureWithStatus200IsWithheld(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, _ := withLedger(nil, graphQL)
 				var finish func()
-				out := r.later(func(ctx context.Context, in request) (response, error) {
+				out := r.later(func(context.Context, request) (response, error) {
 					time.Sleep(2 * time.Minute)
 					finish = r.startAnother(t)
-					return failing(ctx, in)
+					return failure, nil
 				}).send(t, first())
 				finish()
 				if out.StatusCode == 200 {
