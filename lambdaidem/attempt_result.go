@@ -31,7 +31,7 @@ func (a *attempt) withoutAnswer(end ending) Result {
 // emptyResult returns a result without Value and Failure. The caller adds one of the two. The field
 // At is the current time in whole milliseconds, or later: each result of an attempt has a different
 // At, so that isResult can tell the results apart. emptyResult also sets lastResultMade to the
-// current time, from which the age of a cached result counts.
+// exact current time: Options.Cache counts the age of an entry from it.
 func (a *attempt) emptyResult(end ending) Result {
 	a.lastResultMade = a.g.opts.Clock()
 	now := a.lastResultMade.Truncate(time.Millisecond)

@@ -79,7 +79,8 @@ func (c *call) mayReplace(rec Record) bool {
 	}
 }
 
-// errOtherSettings says in events why a payload can't be compared with the record's.
+// errOtherSettings says, in the events that Options.Observer receives, why a call's payload can't
+// be compared with that of the record.
 var errOtherSettings = errors.New("the record's fingerprint was made under other options or secrets, or by another version of the payload's type: see docs/operate.md, \"Something changes in a deployment\"")
 
 // errAnswerReplaced says in events why a call was refused after its handler had run: an answer to
