@@ -101,7 +101,7 @@ const opPurge = "purge"
 //   - A completed record loses its answer or failure. The record itself stays until its TTL, so no
 //     retry runs the handler a second time. A retry gets [lambdaidem.ErrAnswerUnavailable].
 //   - A record that is released or in progress keeps the results of its steps, because the next
-//     attempt needs them. PurgeOptions.Steps and PurgeOptions.Forget change that.
+//     attempt needs them, unless PurgeOptions.Steps or PurgeOptions.Forget demands otherwise.
 //   - A record whose lease is live is never changed.
 //   - An answer larger than Options.MaxInline is stored in parts, which are items of their own.
 //     Purge deletes the parts of erased answers. It also deletes parts to which no record refers;

@@ -498,8 +498,9 @@ func TestO2_PurgeCountsRequestsThatNeedTheAnswerOfAnInnerCall(t *testing.T) {
 	}
 }
 
-// A purge that erases the steps of such a request completes its record, so no retry runs, and none
-// needs the answer of the call.
+// The handler of a released record has made a guarded call. If a purge erases the record's steps, it
+// also completes the record. No retry runs then, so no retry needs the stored answer of that call,
+// and PurgeProgress.InnerCalls does not count the record.
 func TestO2_PurgeCountsNoInnerCallOfARecordThatItCompletes(t *testing.T) {
 	for name, option := range map[string]func(*PurgeOptions){
 		"steps":   func(p *PurgeOptions) { p.Steps = true },

@@ -66,7 +66,7 @@ func (c *Completion) with(r Result) *Completion {
 // completingTx returns the transaction to complete the record with, or nil to call Store.Complete
 // instead. tx is the transaction with the handler's writes; completingTx returns tx unless it is
 // nil. If the attempt has no lease and its answer must be stored, completingTx begins a new
-// transaction, which also claims the record. Without a lease, Store.Complete would fail.
+// transaction.
 func (a *attempt) completingTx(tx Tx, end ending) Tx {
 	if tx == nil && a.g.transact != nil && a.withoutLease() && a.mustStore(end) {
 		// Without a lease, the completion must also claim the record. A transaction can do this,

@@ -6,9 +6,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
-// lost returns what the caller receives if Store.Complete did not store this attempt's answer,
-// because the attempt has no lease on rec, the current record. mustStore is the result of the
-// method mustStore: if it is false, the caller receives the answer unless rec has another one.
+// lost returns what the caller receives after Store.Complete has refused this attempt's answer,
+// because the attempt has no lease. rec is the current record. If mustStore is false, the caller
+// receives the refused answer, unless rec has the answer of another attempt.
 func (a *attempt) lost(ctx context.Context, rec Record, mustStore bool) decision {
 	recMeaning := a.meaningOf(rec)
 	switch {

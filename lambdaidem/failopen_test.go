@@ -38,8 +38,9 @@ func TestX5_ARequestThatFailedOpenGetsTheAnswerOfTheRecord(t *testing.T) {
 	}
 }
 
-// A request fails open and fails, and its record has another payload. The handler may have called
-// another service, so the client is told not to use a new key.
+// A handler runs without a lease, because of FailOpen, and fails. The record is of a request with
+// another payload. The handler may have called another service, so the client is told not to use a
+// new key.
 func TestX5_AFailureAfterFailOpenBesideAnotherPayload(t *testing.T) {
 	hold := func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }
 	outcome := func(of503 lambdaidem.Outcome) func(*lambdaidem.Options) {

@@ -5,9 +5,9 @@ import (
 	"net/http"
 )
 
-// This file decides which answers end a client's retries. A failure that a client repeats does no
-// harm if nothing is stored: the client gets the answer of the record in the end. After a final
-// failure, the client would not learn that another attempt has carried out the call.
+// This file decides which answers end a client's retries. If a failure is not stored, another
+// attempt may carry out the call. A client that retries then receives the answer of that attempt. A
+// client that stops retrying would not learn of it, so the guard withholds such a failure.
 
 // answerTells classifies a handler's answer: the call succeeded, failed and may be repeated, or
 // failed for good.
@@ -25,7 +25,7 @@ func answerOfResponse(r *Response) answerTells {
 	switch {
 	case 200 <= r.Status && r.Status < 400:
 		return success
-	case r.value("X-Idempotency-Replayed") == "true": // the handler passes on a replay, which never changes
+	case r.value(defaultReplayMark) == "true": // the handler passes on a replay, which never changes
 		return final
 	case r.Status == http.StatusConflict && isShortProblem(r) && problemCode(r) == ErrInProgress:
 		return mayRepeat
@@ -39,7 +39,7 @@ func answerOfResponse(r *Response) answerTells {
 // compressed. Package idemclient reads the member "code" of such documents only.
 func isShortProblem(r *Response) bool {
 	media, _, _ := mime.ParseMediaType(r.value("Content-Type"))
-	return media == "application/problem+json" && r.value("Content-Encoding") == "" && len(r.Body) <= 64<<10
+	return media == problemMedia && r.value("Content-Encoding") == "" && len(r.Body) <= 64<<10
 }
 
 // isTemporary reports whether a client repeats a request after a response with the given status. If
@@ -65,12 +65,12 @@ func isFinalCode(code Code) bool {
 }
 
 // answerOfError returns final if err, the error of a handler, tells the caller not to repeat the
-// call. Otherwise it returns mayRepeat. The parameter outcome is the outcome of err.
+// call. Otherwise it returns mayRepeat. e is the result of answeredError for err.
 //
 // A final *Error of an inner call, such as a 402, makes err final too. A caller of Do, or the
 // invoker of a typed handler, could find that *Error and act on it.
-func (g *Guard) answerOfError(err error, outcome Outcome) answerTells {
-	if e := g.answeredError(err, outcome); e != nil && !e.byGuard() && e.isFinal() {
+func answerOfError(err error, e *Error) answerTells {
+	if e != nil && !e.byGuard() && e.isFinal() {
 		return final
 	}
 	if anyByApplication(err, func(err error) bool {
@@ -82,13 +82,9 @@ func (g *Guard) answerOfError(err error, outcome Outcome) answerTells {
 	return mayRepeat
 }
 
-// refusesForGood reports whether the guard answers err, the error of a handler, with one of its own
-// errors that end a client's retries, such as ErrWriteInvalid. outcome is what err means for the
-// record.
-func (g *Guard) refusesForGood(err error, outcome Outcome) bool {
-	e := g.answeredError(err, outcome)
-	return e != nil && e.byGuard() && isFinalCode(e.Code)
-}
+// refusesForGood reports whether e is one of the guard's own errors, such as ErrWriteInvalid, and
+// ends a client's retries. It returns false if e is nil.
+func (e *Error) refusesForGood() bool { return e != nil && e.byGuard() && isFinalCode(e.Code) }
 
 // isFinal reports whether the status of e tells the caller not to repeat the call.
 func (e *Error) isFinal() bool { return !isTemporary(e.Status) }

@@ -241,8 +241,8 @@ var (
 // decideOutcome returns the outcome of a handler that has returned: whether its answer is stored,
 // its record released, or neither, because nobody knows what the handler did. o is the outcome that
 // follows from the handler's answer alone. The table at the top of this file says how inner calls
-// change o. Steps change it in the same way: one that is still running like an inner call that is
-// still running, and one whose stored result can't be decoded like an inner call that was refused.
+// change o. A step that is still running counts like an inner call that is still running. A step
+// whose stored result can't be decoded counts like an inner call that was refused.
 //
 // If the caller must not receive the handler's answer, reason says why. Otherwise reason is nil.
 func (a *attempt) decideOutcome(o Outcome, answer answerTells) (settled Outcome, reason error) {
@@ -288,8 +288,9 @@ func (a *attempt) decideOutcome(o Outcome, answer answerTells) (settled Outcome,
 // another error, because a final error would tell the client not to repeat the request.
 func (g *Guard) endingOfError(a *attempt, err error) ending {
 	o := g.outcomeOfError(err, OutcomeFailed)
-	tells := g.answerOfError(err, o)
-	end := ending{err: err, final: tells == final || g.refusesForGood(err, o)}
+	e := g.answeredError(err, o)
+	tells := answerOfError(err, e)
+	end := ending{err: err, final: tells == final || e.refusesForGood()}
 	// A handler that marks its own error as Uncertain knows that the outcome is uncertain, so the
 	// client receives that error.
 	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error

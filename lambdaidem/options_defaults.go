@@ -40,7 +40,7 @@ func (o Options) withDefaults() Options {
 	defaultTo(&o.MismatchStatus, http.StatusUnprocessableEntity)
 	o.Cache = o.Cache.withDefaults()
 	if o.ReplayMarks == nil {
-		o.ReplayMarks = []Mark{{"X-Idempotency-Replayed", "true"}}
+		o.ReplayMarks = []Mark{{defaultReplayMark, "true"}}
 	}
 	if o.Observer == nil {
 		o.Observer = warnings{}

@@ -2,6 +2,9 @@ package lambdaidem
 
 import "context"
 
+// defaultReplayMark is the name of the header that Options.ReplayMarks adds by default.
+const defaultReplayMark = "X-Idempotency-Replayed"
+
 // again returns the replay of the stored response for the request r. It adds the headers in
 // Options.ReplayMarks to the response, unless r is an inner call, which another guarded handler
 // makes while it runs. Then again lets Options.OnReplay change the response.
